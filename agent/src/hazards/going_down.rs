@@ -4,7 +4,7 @@ use super::{
     Act::{Refuse, Wait},
     Hazard,
     Place::{Log, Members, Revisions, Settings, Store},
-    Proof::{Deduced, Guide, Reported, Source},
+    Proof::{Deduced, Guide, Reported, Seen, Source},
 };
 
 pub(super) const HAZARDS: &[Hazard] = &[
@@ -17,12 +17,12 @@ pub(super) const HAZARDS: &[Hazard] = &[
     .when(Members, "the cluster version is above the release, and no downgrade is enabled")
     .act(Refuse, "enable the downgrade first; `kind: Downgrade` does")
     .certain()
-    .known(&[Source], &["etcd v3.6.14, server/etcdserver/version/downgrade.go"]),
+    .known(&[Seen, Source], &["etcd v3.6.14, server/etcdserver/version/downgrade.go"]),
     Hazard::back("newer-data-dir", ">=3.7.0", ">=3.6.0, <3.7.0", "the older release does not start on a store of 3.7")
         .when(Store, "the storage version is 3.7")
         .act(Refuse, "`etcdutl migrate` lowers it, with the member stopped")
         .certain()
-        .known(&[Source], &["CHANGELOG-3.6"]),
+        .known(&[Seen, Source], &["CHANGELOG-3.6"]),
     Hazard::back(
         "down-flags-36-35",
         ">=3.6.0, <3.7.0",
@@ -31,7 +31,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Settings, "one of them is set")
     .act(Refuse, "write them under `files` with `for:`, so that they change with the release")
-    .known(&[Guide], &["etcd guide downgrade_3_6"]),
+    .known(&[Seen, Guide], &["etcd guide downgrade_3_6"]),
     Hazard::back(
         "down-auth-35-34",
         ">=3.5.0, <3.6.0",
@@ -44,7 +44,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     Hazard::back("down-floor-34", ">=3.5.0, <3.6.0", ">=3.4.0, <3.4.32", "the older member panics at its start")
         .act(Refuse, "take 3.4.32 or later, with `--next-cluster-version-compatible`")
         .certain()
-        .known(&[Source], &["etcd#17330", "etcd#17665", "etcd#17821"]),
+        .known(&[Seen, Source], &["etcd#17330", "etcd#17665", "etcd#17821"]),
     Hazard::way(
         "down-up-35",
         ">=3.4.0, <3.5.0",
@@ -89,5 +89,5 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Members, "every member runs the older release")
     .act(Wait, "until the cluster version itself is lower")
-    .known(&[Source], &["etcd#19427", "etcd#15878"]),
+    .known(&[Seen, Source], &["etcd#19427", "etcd#15878"]),
 ];

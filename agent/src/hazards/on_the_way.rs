@@ -25,7 +25,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .act(Refuse, "go one minor at a time")
     .certain()
-    .known(&[Reported, Guide], &["k0sproject/k0smotron#1578", "k0rdent/kcm#3047"]),
+    .known(&[Seen, Reported, Guide], &["k0sproject/k0smotron#1578", "k0rdent/kcm#3047"]),
     Hazard::way(
         "hop-too-fast-37",
         ">=3.6.0, <3.7.0",
@@ -78,7 +78,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Store, "a member's database has members that it does not list")
     .act(Refuse, "take 3.5.26 or later on all members first, and look again")
-    .known(&[Source, Guide], &["etcd#20967", "etcd#20995", "k3s-io/k3s#13485"]),
+    .known(&[Seen, Source, Guide], &["etcd#20967", "etcd#20995", "k3s-io/k3s#13485"]),
     Hazard::way("member-only-v2", ">=3.5.0, <3.6.0", ">=3.6.0", "3.6 does not know a member that only the old store has")
         .when(Store, "a member lists one that its database does not have")
         .act(Refuse, "remove that member, and add it again")
@@ -99,15 +99,15 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Store, "a voter is a learner in the database")
     .act(Refuse, "take 3.5.24 or later first; where 3.5.20 to 3.5.23 came by replacement, restart each member once more")
-    .known(&[Source, Guide], &["etcd#19557", "etcd#19636", "etcd#20793"]),
+    .known(&[Seen, Source, Guide], &["etcd#19557", "etcd#19636", "etcd#20793"]),
     Hazard::way("v2-content-snap", "<3.6.0", ">=3.6.0", "the start fails: \"detected disallowed custom content in v2store\"")
         .when(Log, "the newest snapshot has keys or users of the v2 API")
         .act(Refuse, "empty it by the v2 API on 3.5; 3.5.32 and 3.6.13 take `--v2-deprecation=write-only-skip-check`")
-        .known(&[Source, Guide], &["etcd#20351", "etcd#21850"]),
+        .known(&[Seen, Source, Guide], &["etcd#20351", "etcd#21850"]),
     Hazard::way("v2-content-wal", ">=3.5.0, <3.6.0", ">=3.6.0", "panics: \"detected disallowed v2 WAL\"")
         .when(Log, "the log has writes of the v2 API behind the newest snapshot")
         .act(Refuse, "wait for the next snapshot, or restart once with `--snapshot-count=1`")
-        .known(&[Source, Reported], &["etcd#20809", "etcd#20870", "etcd#21849"]),
+        .known(&[Seen, Source, Reported], &["etcd#20809", "etcd#20870", "etcd#21849"]),
     Hazard::run(
         "v2-check-false",
         ">=3.5.18, <3.5.22 || >=3.6.0, <3.6.3",
@@ -124,7 +124,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Settings, "`--enable-v2` is on for any member")
     .act(Refuse, "turn it off on all members first")
-    .known(&[Deduced, Reported], &["etcd#17009", "etcd#16989"]),
+    .known(&[Seen, Reported], &["etcd#17009", "etcd#16989"]),
     Hazard::way("v3-db-missing", "<3.5.0", ">=3.5.0", "panics: there is no `member/snap/db`")
         .when(Log, "a member has data of v2 alone")
         .act(Refuse, "bring the data to v3 first")
@@ -137,7 +137,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Store, "authentication is on")
     .act(Refuse, "change no user until the cluster version is 3.5")
-    .known(&[Guide, Source], &["etcd guide upgrade_3_5", "etcd#11943"]),
+    .known(&[Seen, Guide, Source], &["etcd guide upgrade_3_5", "etcd#11943"]),
     Hazard::way(
         "flags-gone-35",
         "<3.5.0",
@@ -147,7 +147,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Settings, "one of them is set")
     .act(Refuse, "`--log-outputs`, `--log-level` and `--backend-bbolt-freelist-type` are in their place")
-    .known(&[Source], &["CHANGELOG-3.5"]),
+    .known(&[Seen, Source], &["CHANGELOG-3.5"]),
     Hazard::way(
         "flags-gone-36",
         "<3.6.0",
@@ -157,11 +157,11 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Settings, "one of them is set")
     .act(Refuse, "leave them out")
-    .known(&[Source], &["etcd guide upgrade_3_6", "etcd v3.6.14, server/embed/config.go"]),
+    .known(&[Seen, Source], &["etcd guide upgrade_3_6", "etcd v3.6.14, server/embed/config.go"]),
     Hazard::way("flags-gone-37", "<3.7.0", ">=3.7.0", "it does not start with any `--experimental-…`, nor with `--discovery-proxy`")
         .when(Settings, "one of them is set")
         .act(Refuse, "3.6 takes the new names and `--feature-gates`, too: change them there first")
-        .known(&[Source], &["etcd#19959", "etcd#20109"]),
+        .known(&[Seen, Source], &["etcd#19959", "etcd#20109"]),
     Hazard::way("flags-gone-38", "<3.8.0", ">=3.8.0", "it does not start with `--max-snapshots` and `--v2-deprecation`")
         .when(Settings, "one of them is set")
         .act(Refuse, "leave them out")
@@ -174,7 +174,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Settings, "it is set by the environment or the configuration file, and not by a flag")
     .act(Refuse, "give it the name that the target knows")
-    .known(&[Source], &["etcd v3.7.1, pkg/flags/flag.go and server/embed/config.go"]),
+    .known(&[Seen, Source], &["etcd v3.7.1, pkg/flags/flag.go and server/embed/config.go"]),
     Hazard::way(
         "defaults-move-35",
         "<3.5.0",
@@ -183,7 +183,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Settings, "`--pre-vote` or `--logger` is not set")
     .act(Tell, "set what must stay")
-    .known(&[Guide], &["etcd guide upgrade_3_5"]),
+    .known(&[Seen, Guide], &["etcd guide upgrade_3_5"]),
     Hazard::way(
         "defaults-move-36",
         "<3.6.0",
@@ -192,15 +192,11 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Settings, "`--snapshot-count` is not set")
     .act(Tell, "set what must stay")
-    .known(&[Guide], &["etcd guide upgrade_3_6"]),
+    .known(&[Seen, Guide], &["etcd guide upgrade_3_6"]),
     Hazard::way("peer-url-clients", "<3.6.0", ">=3.6.0", "clients that speak to the peer port are refused")
         .when(Members, "a client URL is a peer URL, or somebody else is connected to that port")
         .act(Refuse, "have clients use the client URL")
-        .known(&[Source], &["etcd#13565"]),
-    Hazard::way("json-paths-35", "<3.5.0", ">=3.5.0", "`/v3alpha` and `/v3beta` are gone")
-        .when(Nowhere, "clients use them")
-        .act(Tell, "they use `/v3`")
-        .known(&[Source], &["CHANGELOG-3.5", "etcd#16490", "etcd#16595"]),
+        .known(&[Seen, Source], &["etcd#13565"]),
     Hazard::way(
         "tools-moved-36",
         "<3.6.0",
@@ -209,7 +205,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Nowhere, "scripts run them, such as those that make backups")
     .act(Tell, "`etcdutl` has them")
-    .known(&[Source], &["etcd#13809", "etcd#13793", "etcd#16662", "etcd#13747"]),
+    .known(&[Seen, Source], &["etcd#13809", "etcd#13793", "etcd#16662", "etcd#13747"]),
     Hazard::way(
         "image-no-shell",
         "<3.4.23 || >=3.5.0, <3.5.7",
@@ -227,11 +223,11 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Nowhere, "alerts or dashboards name them")
     .act(Tell, "name both while members are mixed")
-    .known(&[Guide], &["etcd guide upgrade_3_5"]),
+    .known(&[Seen, Guide], &["etcd guide upgrade_3_5"]),
     Hazard::way("memberlist-quorum", "<3.5.0", ">=3.5.0", "a list of members needs a quorum")
         .when(Nowhere, "scripts ask for it while there is none")
         .act(Tell, "`--consistency=s` asks the member alone")
-        .known(&[Source], &["etcd#11639"]),
+        .known(&[Seen, Source], &["etcd#11639"]),
     Hazard::way("datadir-mode", "*", ">=3.4.10, <3.4.13", "the start fails where the data directory's mode is not 0700")
         .when(Settings, "it has another mode")
         .act(Warn, "`chmod 0700` it")

@@ -4,7 +4,7 @@ use super::{
     Act::{Never, Refuse, Tell, Wait, Warn},
     Hazard,
     Place::{Activity, Members, Nowhere, Revisions, Settings, Store},
-    Proof::{Deduced, Reported, Seen, Source},
+    Proof::{Reported, Seen, Source},
 };
 
 pub(super) const HAZARDS: &[Hazard] = &[
@@ -22,7 +22,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Activity, "more is written while a member is down")
     .act(Warn, "raise `--snapshot-catchup-entries` beforehand")
-    .known(&[Source, Deduced], &["etcd v3.6.14, server/etcdserver/server.go", "etcd#18825"]),
+    .known(&[Seen, Source], &["etcd v3.6.14, server/etcdserver/server.go", "etcd#18825"]),
     Hazard::run(
         "defrag-while-snapshot",
         "<3.4.38 || >=3.5.0, <3.5.23 || >=3.6.0, <3.6.5",
@@ -72,7 +72,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Nowhere, "clients send such transactions")
     .act(Warn, "have them send none")
-    .known(&[Source], &["etcd#18667", "etcd#21432"]),
+    .known(&[Seen, Source], &["etcd#18667", "etcd#21432"]),
     Hazard::run("auth-index-restart", ">=3.4.0, <3.4.8", "a restart applies changes of users again, and data differs")
         .when(Members, "authentication is on")
         .act(Warn, "take 3.4.8 or later")
@@ -101,7 +101,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Members, "authentication is on")
     .act(Warn, "the patches from 3.4.43, 3.5.32 and 3.6.12 on answer most of it again")
-    .known(&[Source], &["CVE-2026-33413", "etcd#21549", "etcd#21811"]),
+    .known(&[Seen, Source], &["CVE-2026-33413", "etcd#21549", "etcd#21811"]),
     Hazard::run(
         "alarm-list-power-off",
         "<3.5.5",
@@ -147,7 +147,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     Hazard::run("update-promotes", "<3.5.31 || >=3.6.0, <3.6.12", "to update a learner's URLs makes it a voter")
         .when(Members, "a member is a learner")
         .act(Never, "promote it first")
-        .known(&[Source], &["etcd#21736", "etcd#21737"]),
+        .known(&[Seen, Source], &["etcd#21736", "etcd#21737"]),
     Hazard::run(
         "promote-with-auth",
         ">=3.5.0, <3.5.28 || >=3.6.0, <3.6.6",
@@ -189,7 +189,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     Hazard::run("lease-full-again", "*", "a new leader gives each lease its whole time once more")
         .when(Settings, "leases have no checkpoints")
         .act(Tell, "each hand-over costs that once")
-        .known(&[Source], &["etcd#9888", "etcd#13508"]),
+        .known(&[Seen, Source], &["etcd#9888", "etcd#13508"]),
     Hazard::run("lease-checkpoint-mixed", "<3.6.0", "what is left of a lease differs between members, and no hash shows it")
         .when(Settings, "checkpoints are kept on some members alone")
         .act(Refuse, "set it alike on all hosts")

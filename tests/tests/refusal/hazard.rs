@@ -1,5 +1,7 @@
 //! What is known to hurt of etcd's releases alone. The bundled node, which goes by the same numbers, is none of it.
 
+use std::process::Command;
+
 use rustix::process::Signal;
 use tests::{
     case::Case,
@@ -73,4 +75,13 @@ async fn a_member_that_fell_back_in_the_middle_is_refused_by_its_own_host() {
     rollout.together().await.iter().for_each(Ended::must_succeed);
     rollout.arrives().await;
     rollout.end(1).await;
+}
+
+#[test]
+#[ignore = "slow: minutes, and etcd 3.7 is built from source"]
+fn hazards_are_seen_on_real_members() {
+    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/hazards")).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("counted: {}", said.lines().last().unwrap_or_default());
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
