@@ -11,7 +11,7 @@ use proto::Release;
 
 pub use guarding::Guard;
 pub use hosting::{Adopt, Drain, Hold, HoldAdd, HoldList, HoldRemove, Named};
-pub use looking::{Accepting, Check, Gates, Hazards, Membership, Reach, Status, Storage, Verify};
+pub use looking::{Accepting, Backup, Check, Gates, Hazards, Membership, Reach, Status, Storage, Verify};
 
 use crate::report::stop::reason;
 pub use crate::report::{Form, Output};
@@ -59,6 +59,8 @@ pub enum Verb {
     /// Compare the cluster with what the playbook expects of it, before a member starts; touches nothing
     #[command(subcommand)]
     Verify(Verify),
+    /// Save the database of the member that has most, in a file that etcdutl snapshot restore takes; touches no member
+    Backup(Backup),
     /// Read the playbook and print it with all defaults and without secrets, or say what is wrong with it
     Validate(One),
     /// Let a held run take its last member, after which there is no way back
@@ -312,6 +314,7 @@ impl Verb {
             Self::Init(_) => "init",
             Self::Hazards(_) => "hazards",
             Self::Check(_) => "check",
+            Self::Backup(_) => "backup",
             Self::Explain(_) => "explain",
             Self::Schema => "schema",
             Self::Completions(_) => "completions",
@@ -333,6 +336,7 @@ impl Verb {
                 Verify::Membership(Membership { playbook, .. }) | Verify::Storage(Storage { playbook, .. }),
             ) => Some(playbook),
             Self::Abandon(abandon) => Some(&abandon.playbook),
+            Self::Backup(backup) => Some(&backup.playbook),
             Self::Adopt(adopt) => Some(&adopt.playbook),
             Self::Drain(drain) => Some(&drain.playbook),
             Self::Hold(Hold::List(list)) => Some(&list.playbook),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use clap::{Args, Subcommand, error::ErrorKind};
+use clap::{Args, Subcommand, builder::TypedValueParser as _, error::ErrorKind};
 use proto::Release;
 
 use crate::hazards;
@@ -156,6 +156,19 @@ pub struct Storage {
     /// The folder that the backup is to be written to
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
+}
+
+/// `agent backup`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Backup {
+    /// The playbook, a YAML file
+    pub playbook: PathBuf,
+    /// The folder that the file is written to: CLUSTER-ID-MOMENT.db
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Remove all of this cluster's backups there but the newest N, this one counted; without it none
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..).map(usize::from))]
+    pub keep: Option<usize>,
 }
 
 /// How endpoints are spoken to that are typed.

@@ -5,6 +5,7 @@
 pub mod abandon;
 mod abandon_join;
 pub mod ask;
+mod backup;
 mod check;
 pub mod companion;
 pub mod explain;
@@ -90,6 +91,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Matrix(typed) => return companion::matrix(cli, typed),
         Verb::Init(typed) if typed.print_role => carried_out(print_role::print_role(typed)),
         Verb::Init(typed) => carried_out(init::init(typed)),
+        Verb::Backup(typed) => carried_out(backup::backup(typed)),
         Verb::Check(typed) => carried_out(check::check(typed)),
         Verb::Hazards(typed) => hazards::hazards(typed, cli.output),
         Verb::Explain(typed) => explain::explain(typed),
@@ -203,6 +205,13 @@ fn in_trouble(cli: &Cli, trouble: &Trouble) -> Outcome {
     // As it was typed, or it could not be typed again.
     let more = match &cli.verb {
         Verb::Drain(typed) => vec![&typed.host],
+        Verb::Backup(typed) => {
+            let keep = typed.keep.map_or_else(String::new, |keep| format!(" --keep {keep}"));
+            if let Some(next) = stop.next.as_mut().filter(|next| next.contains("agent backup ")) {
+                *next += &format!(" --dir {}{keep}", words::typed(&typed.dir.to_string_lossy()));
+            }
+            Vec::new()
+        }
         Verb::Hold(cli::Hold::Add(cli::HoldAdd { named, .. }) | cli::Hold::Remove(cli::HoldRemove { named })) => {
             vec![&named.host, &named.name]
         }

@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use super::{
@@ -22,7 +22,11 @@ use crate::{
 
 /// How long a configuration file may be, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
+/// Up to which it is read as YAML.
+const MAX_PARSED: usize = 64 * 1024;
 const PREFIX: &str = "ETCD_";
+/// Asked for these, a program looks at nothing else.
+const NOT_ASKED: [&str; 3] = ["h", "help", "version"];
 const CONFIG_FILE: &str = "config-file";
 /// What is known of it.
 const ID: &str = "setting-lost";
@@ -66,9 +70,14 @@ impl OwnNode {
         let arguments = self.arguments(side).await?.unwrap_or_default();
         let variables = self.variables(side).await?;
         let files = self.node.files_for(&side.release)?;
+        let cwd = match &self.node.runtime {
+            playbook::Runtime::Process(process) => process.cwd.clone().unwrap_or_default(),
+            playbook::Runtime::Systemd(_) | playbook::Runtime::Command(_) => PathBuf::new(),
+        };
         let read = |path: &Path| {
+            let path = cwd.join(path);
             let switched = files.iter().find(|file| file.path == path).map(|file| file.source.as_path());
-            let bytes = regular_file::read(switched.unwrap_or(path), MAX_FILE).ok()?;
+            let bytes = regular_file::read(switched.unwrap_or(&path), MAX_FILE).ok()?;
             String::from_utf8(bytes).ok()
         };
         Ok(settings(&arguments, &variables, read))
@@ -104,23 +113,59 @@ fn settings(
     }
     let flag = |name: &str| name[PREFIX.len()..].to_lowercase().replace('_', "-");
     let is_flag = |name: &String| value(arguments, name).is_some();
-    let named = variables.keys().map(|name| (flag(name), format!("`{name}`")));
+    // etcd reads a variable that is written as it writes it.
+    let is_written_so = |name: &str| name.bytes().all(|byte| !byte.is_ascii_lowercase());
+    let said = variables.iter().filter(|(name, value)| is_written_so(name) && says_something(&flag(name), value));
+    let named = said.map(|(name, _)| (flag(name), format!("`{name}`")));
     named.filter(|(name, _)| is_a_flags_name(name) && !is_flag(name)).collect()
 }
 
-/// The keys at the top. Read by line: YAML as a whole may be made of aliases that have no end.
+/// The keys at the top that say something. etcd does not regard their case. Of a long file they are read by line, and without their values:
+/// a nest of brackets costs libyaml the square of its length.
 fn keys(text: &str) -> BTreeSet<String> {
-    if let Ok(serde_json::Value::Object(object)) = serde_json::from_str(text) {
-        return object.keys().filter(|key| is_a_flags_name(key)).cloned().collect();
+    let parsed = (text.len() <= MAX_PARSED).then(|| serde_yaml::from_str::<serde_yaml::Value>(text).ok()).flatten();
+    let found: Vec<(String, String)> = match parsed {
+        Some(mut value) => {
+            let _ = value.apply_merge();
+            let settings = value.as_mapping().into_iter().flatten();
+            settings.filter_map(|(key, value)| Some((key.as_str()?.to_lowercase(), scalar(value)))).collect()
+        }
+        None => {
+            let key = |line: &str| Some(line.split_once(':')?.0.trim_matches(['"', '\'']).to_lowercase());
+            text.lines().filter_map(key).map(|key| (key, "?".to_owned())).collect()
+        }
+    };
+    found
+        .into_iter()
+        .filter(|(key, value)| is_a_flags_name(key) && says_something(key, value))
+        .map(|(key, _)| key)
+        .collect()
+}
+
+fn scalar(value: &serde_yaml::Value) -> String {
+    match value {
+        serde_yaml::Value::String(text) => text.clone(),
+        serde_yaml::Value::Bool(flag) => flag.to_string(),
+        serde_yaml::Value::Null => String::new(),
+        _ => "?".to_owned(),
     }
-    let key = |line: &str| Some(line.split_once(':')?.0.trim_matches(['"', '\'']).to_owned());
-    text.lines().filter_map(key).filter(|key| is_a_flags_name(key)).collect()
+}
+
+/// Nothing is lost with what is empty, nor with what was off: the API of v2, and the proxy with all that is about it.
+fn says_something(name: &str, value: &str) -> bool {
+    let is_off = match name {
+        "enable-v2" => value == "false",
+        "proxy" => value == "off",
+        _ => name.starts_with("proxy-"),
+    };
+    !is_off && !value.is_empty()
 }
 
 /// Nothing else is put on a command line.
 fn is_a_flags_name(name: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    name.starts_with(|first: char| first.is_ascii_lowercase()) && name.len() <= 64 && name.bytes().all(is_fit)
+    let is_short = name.len() <= 64 && !NOT_ASKED.contains(&name);
+    name.starts_with(|first: char| first.is_ascii_lowercase()) && is_short && name.bytes().all(is_fit)
 }
 
 #[cfg(test)]
@@ -135,9 +180,19 @@ mod tests {
             ("--name m1", &["ETCD_ENABLE_V2", "ETCD_NAME", "ETCD_X;Y", "PATH"], "", "enable-v2"),
             ("--enable-v2=true", &["ETCD_ENABLE_V2"], "", ""), // the flag counts, and is tried as it is
             ("--config-file /c", &["ETCD_ENABLE_V2"], yaml, "cors enable-v2 name peer-transport-security"),
-            ("--config-file=/c", &[], "{\"enable-v2\": false, \"name\": {\"x\": 1}}", "enable-v2 name"),
+            ("--config-file=/c", &[], "{\"enable-v2\": true, \"name\": {\"x\": 1}}", "enable-v2 name"),
             ("", &["ETCD_CONFIG_FILE"], yaml, "cors enable-v2 name peer-transport-security"),
             ("--config-file /gone", &[], "", ""),
+            ("--config-file /c", &[], "{name: x, Enable-V2 : true, help: 1}", "enable-v2 name"),
+            ("--config-file /c", &[], " name: x\n ? enable-v2\n : true\n", "enable-v2 name"),
+            (
+                "--config-file /c",
+                &[],
+                "x: \"a\n\nenable-v2: b\"\nenable-v2: false\nproxy: 'off'\nproxy-read-timeout: 0\n",
+                "x",
+            ),
+            ("--config-file /c", &[], "proxy: on\nproxy-read-timeout: 0\n", "proxy"),
+            ("--name m1", &["ETCD_enable_v2"], "", ""),
         ] {
             let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
             let variables = variables.iter().map(|name| ((*name).to_owned(), "/c".to_owned()));

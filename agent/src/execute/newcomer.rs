@@ -10,7 +10,7 @@ use super::{
     node::{OwnNode, Side},
 };
 use crate::{
-    host::{files::room, runtime::same_node::value},
+    host::{files::room, process::member_setting::configured, runtime::same_node::value},
     keys::change::Change,
     observe::{
         Observer,
@@ -18,6 +18,7 @@ use crate::{
     },
     plan::membership::{survey::Data, wants},
     playbook::Runtime,
+    regular_file,
 };
 
 /// The files of etcd's log: one that is written, one that is made ready.
@@ -42,7 +43,7 @@ impl OwnNode {
             let argv = process.command_line(&self.node.context(&side.release))?;
             let urls = &self.node.peer_urls;
             let why = objection(&argv, &process.env, name, urls, self.node.data_dir.as_deref())
-                .or_else(|| lacking(&argv, &process.env).map(str::to_owned));
+                .or_else(|| lacking(&argv, &process.env, |path| read(&process.cwd, path)).map(str::to_owned));
             if let Some(why) = why.or_else(|| newcomer_certificate::objection(&argv, urls, SystemTime::now())) {
                 return Err(wrong(why));
             }
@@ -80,19 +81,38 @@ fn existing(path: &Path) -> Option<&Path> {
     path.ancestors().find(|folder| folder.is_dir())
 }
 
-/// What a newcomer cannot do without, unless its configuration file says it: without the first it finds nobody, and without the second
-/// it begins a cluster of its own (etcd, "Configuration options").
-fn lacking(argv: &[String], env: &BTreeMap<String, String>) -> Option<&'static str> {
-    let has = |flag: &str| {
-        let variable = format!("ETCD_{}", flag.to_uppercase().replace('-', "_"));
-        value(argv, flag).is_some() || env.contains_key(&variable)
-    };
-    match (has("config-file"), has("initial-cluster"), has("initial-cluster-state")) {
-        (true, ..) | (_, true, true) => None,
-        (_, false, _) => {
-            Some("its arguments lack `--initial-cluster={{initial_cluster}}`, by which it finds the others")
-        }
-        (_, _, false) => {
+/// How long a configuration file may be, in bytes.
+const MAX_FILE: usize = 1024 * 1024;
+
+fn read(cwd: &Option<std::path::PathBuf>, path: &Path) -> Option<String> {
+    let bytes = regular_file::read(&cwd.clone().unwrap_or_default().join(path), MAX_FILE).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// What a newcomer cannot do without: without the first it finds nobody, and without the second it begins a cluster of its own. With a
+/// configuration file that alone counts (etcd, "Configuration options").
+fn lacking(
+    argv: &[String],
+    env: &BTreeMap<String, String>,
+    read: impl Fn(&Path) -> Option<String>,
+) -> Option<&'static str> {
+    let variable = |flag: &str| env.get(&format!("ETCD_{}", flag.to_uppercase().replace('-', "_"))).map(String::as_str);
+    let given = |flag: &str| value(argv, flag).or_else(|| variable(flag));
+    if let Some(file) = given("config-file").filter(|file| !file.is_empty()) {
+        let Some(text) = read(Path::new(file)) else { return Some("its configuration file cannot be read") };
+        return match (configured(&text, "initial-cluster"), configured(&text, "initial-cluster-state").as_deref()) {
+            (Some(_), Some("existing")) => None,
+            (None, _) => Some("its configuration file has no `initial-cluster`, by which it finds the others"),
+            _ => Some(
+                "its configuration file does not say `initial-cluster-state: existing`, and so it begins a cluster of its own",
+            ),
+        };
+    }
+    let has = |flag: &str| given(flag).is_some();
+    match (has("initial-cluster"), has("initial-cluster-state")) {
+        (true, true) => None,
+        (false, _) => Some("its arguments lack `--initial-cluster={{initial_cluster}}`, by which it finds the others"),
+        (_, false) => {
             Some("its arguments lack `--initial-cluster-state=existing`; without it, it begins a cluster of its own")
         }
     }
@@ -150,11 +170,20 @@ mod tests {
             ("--initial-cluster=", "", Some("a cluster of its own")),
             ("", "", Some("finds the others")),
             ("--config-file=/c", "", None),
+            ("--config-file=/gone", "", Some("cannot be read")),
+            ("--config-file=/new", "", Some("a cluster of its own")),
+            ("--config-file=/none --initial-cluster=x --initial-cluster-state=existing", "", Some("finds the others")),
             ("", "ETCD_INITIAL_CLUSTER ETCD_INITIAL_CLUSTER_STATE", None),
         ] {
             let argv: Vec<_> = format!("/bin/etcd {more}").split_whitespace().map(str::to_owned).collect();
             let env = env.split_whitespace().map(|name| (name.to_owned(), "x".to_owned())).collect();
-            let found = lacking(&argv, &env);
+            let read = |path: &Path| match path.to_str() {
+                Some("/c") => Some("initial-cluster: a=http://h:1\ninitial-cluster-state: existing\n".to_owned()),
+                Some("/new") => Some("initial-cluster: a=http://h:1\ninitial-cluster-state: new\n".to_owned()),
+                Some("/none") => Some("name: x\n".to_owned()),
+                _ => None,
+            };
+            let found = lacking(&argv, &env, read);
             assert_eq!(found.is_some(), expected.is_some(), "{more} {env:?}: {found:?}");
             assert!(expected.is_none_or(|words| found.is_some_and(|why| why.contains(words))), "{more}: {found:?}");
         }

@@ -128,21 +128,23 @@ impl Execution<'_> {
             }
             if self.me.verb != Verb::Rollback {
                 // A step that has begun is brought to its end.
-                if self.host.past.in_hand.is_none()
-                    && let Some(sides) = &self.host.nodes[at].sides
-                {
-                    let current = self.host.nodes[at].current().await?;
-                    let from = &current.release;
-                    let accepted = &self.playbook.strategy.accept_hazards;
-                    let (own, folder) = (&self.host.nodes[at], self.host.state.path());
-                    own.check_known_hazards(from, &sides.new, accepted).await?;
+                let begins = self.host.past.in_hand.is_none();
+                if begins && let Some(sides) = &self.host.nodes[at].sides {
+                    let (own, accepted) = (&self.host.nodes[at], &self.playbook.strategy.accept_hazards);
+                    let current = own.current().await?;
+                    own.check_known_hazards(&current.release, &sides.new, accepted).await?;
                     own.check_settings((&current, &sides.new), accepted).await?;
-                    let observer = &self.cluster.observer;
-                    let warning = own.must_be_fit(observer, (from, &sides.new), accepted, folder).await?;
-                    warning.iter().for_each(|warning| self.warn(warning));
                 }
                 let warning = self.host.nodes[at].check_target().await?;
                 warning.iter().for_each(|warning| self.warn(warning));
+                // Last, as it reads most.
+                if begins && let Some(sides) = &self.host.nodes[at].sides {
+                    let (own, accepted) = (&self.host.nodes[at], &self.playbook.strategy.accept_hazards);
+                    let way = (&own.current().await?.release, &sides.new);
+                    let (observer, folder) = (&self.cluster.observer, self.host.state.path());
+                    let warning = own.must_be_fit(observer, way, accepted, folder).await?;
+                    warning.iter().for_each(|warning| self.warn(warning));
+                }
             }
         }
         download::clear(&self.host.state.downloads())?;

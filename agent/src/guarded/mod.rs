@@ -19,5 +19,5 @@ mod attacks_test;
 pub use access::Access;
 pub(crate) use error::At;
 pub use error::{FileError, Unguarded};
-pub(crate) use place::{Content, Place, wait_for_writes};
+pub(crate) use place::{Content, Place, is_unfinished, wait_for_writes};
 pub(crate) use walk::Folder;

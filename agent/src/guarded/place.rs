@@ -10,7 +10,8 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fcntl_setfl, openat, renameat, statx, symlinkat, unlinkat,
+        AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, fcntl_setfl, flock, openat, renameat,
+        statx, symlinkat, unlinkat,
     },
     io::Errno,
 };
@@ -176,6 +177,18 @@ impl Place {
         self.folder.sync()
     }
 
+    /// Begins a file that is written bit by bit, beside its name; it gets that by [`Unfinished::finish`].
+    pub(crate) fn begin(&self) -> Result<Unfinished<'_>, FileError> {
+        let mut name = temporary_name(&self.name);
+        name.push(format!(".{}", std::process::id()));
+        let temporary = TemporaryPlace { folder: &self.folder, name };
+        let file = temporary.open_new()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(io::Error::from)
+            .at("lock", &temporary.path())?;
+        Ok(Unfinished { temporary, place: self, file })
+    }
+
     /// Does what [`Place::write`] would do but for the rename. The file is there until the rehearsal is dropped.
     pub(crate) fn rehearse(&self, content: &[u8], access: &Access) -> Result<Rehearsal<'_>, FileError> {
         let rehearsal = Rehearsal(self.temporary());
@@ -232,6 +245,35 @@ impl Place {
     }
 }
 
+/// Whether this is the name of a file that [`Place::begin`] began for a file of such a name.
+pub(crate) fn is_unfinished(name: &OsStr, of: impl Fn(&str) -> bool) -> bool {
+    let written = name.to_str().and_then(|name| name.strip_prefix('.')?.split_once(".baton-new."));
+    written.is_some_and(|(name, pid)| of(name) && pid.parse::<u32>().is_ok())
+}
+
+/// A file that is being written, and locked. Dropped before its end, it is gone; one whose process was killed is nobody's, and is not
+/// locked any more.
+pub(crate) struct Unfinished<'p> {
+    temporary: TemporaryPlace<'p>,
+    place: &'p Place,
+    pub(crate) file: File,
+}
+
+impl Unfinished<'_> {
+    /// Fsyncs it, and gives it its name durably, in the place of whatever file has that.
+    pub(crate) fn finish(self) -> Result<(), FileError> {
+        self.file.sync_all().at("fsync", &self.temporary.path())?;
+        self.temporary.rename_to(self.place)?;
+        self.place.sync()
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let _ = self.temporary.remove_if_there();
+    }
+}
+
 /// A file that is written, and not going to be renamed.
 pub(crate) struct Rehearsal<'p>(TemporaryPlace<'p>);
 
@@ -262,11 +304,15 @@ impl TemporaryPlace<'_> {
         self.folder.path().join(&self.name)
     }
 
-    fn write_new(&self, content: &[u8], access: &Access) -> Result<(), FileError> {
+    fn open_new(&self) -> Result<File, FileError> {
         self.remove_if_there()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(self.folder.handle(), &self.name, flags, Mode::from_raw_mode(0o600));
-        let mut file = File::from(opened.at("create", &self.path())?);
+        Ok(File::from(opened.at("create", &self.path())?))
+    }
+
+    fn write_new(&self, content: &[u8], access: &Access) -> Result<(), FileError> {
+        let mut file = self.open_new()?;
         file.write_all(content).at("write", &self.path())?;
         access.give_to(&file).at("set owner, mode and attributes of", &self.path())?;
         file.sync_all().at("fsync", &self.path())

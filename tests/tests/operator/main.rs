@@ -1,6 +1,7 @@
 //! What only people meet: a playbook from a live cluster, the question at a terminal, the status of a downgrade.
 
 mod abandon;
+mod backup;
 mod downgrade;
 mod guard;
 mod init;

@@ -8,7 +8,7 @@ use tests::{
     wait::{self, GENEROUS},
 };
 
-use crate::past::checked;
+use crate::past::{checked, clear};
 
 async fn case(from: &str) -> Option<Case> {
     Case::path(System::Etcd, (from, "3.6"), |_| {}).await
@@ -36,18 +36,13 @@ async fn a_learner_stands_in_nobodys_way() {
     let Some(case) = case("3.5").await else { return };
     let newcomers = case.newcomers(1);
     case.added_by_hand(&newcomers.members[0], true).await;
-    let to = case.to.release.to_string();
-    let clear = wait::until("the learner to be heard", GENEROUS, || async {
-        let (exit, _, message) = checked(&case, &to, &[]).await;
-        (exit == 0).then_some(()).ok_or(message)
-    });
-    clear.await.expect("it is clear");
+    clear(&case, &case.to.release.to_string(), &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_way_that_no_run_goes_and_a_downgrade_under_way_are_told() {
     let Some(case) = case("3.6").await else { return };
-    assert_eq!(checked(&case, "3.6.14", &[]).await.0, 0);
+    clear(&case, "3.6.14", &[]).await;
     for to in ["3.4.23", "2.3.0", "9.9.9"] {
         let (exit, _, message) = checked(&case, to, &[]).await;
         assert_eq!(exit, 3, "{to}: {message}");

@@ -7,7 +7,7 @@ use crate::is_refused;
 /// As the agent starts it, with a variable that 3.6 does not know, and one that nobody does.
 fn with_variables(member: &Member) -> Vec<String> {
     let mut lines = tests::playbook::started_by_the_agent(member);
-    lines.push("env: { ETCD_ENABLE_V2: \"false\", ETCD_NO_SETTING: x }".into());
+    lines.push("env: { ETCD_ENABLE_V2: \"true\", ETCD_NO_SETTING: x }".into());
     lines
 }
 
@@ -17,7 +17,7 @@ async fn a_setting_that_the_new_release_passes_over_is_refused_until_it_is_accep
     case.upgrade.runtime = with_variables;
     // The last of them is told by its file, and then no variable counts.
     let last = case.layout().members.len() - 1;
-    case.cluster.layout.members[last].configure("enable-v2: false\nno-setting: x").expect("configured");
+    case.cluster.layout.members[last].configure("enable-v2: true\nno-setting: x").expect("configured");
     case.cluster.ready().await.expect("ready again");
     let mut rollout = case.strategy(&["join_window: 2s"]).begin().await;
     rollout.one("plan", 0).await.must_be(3, "hazard");

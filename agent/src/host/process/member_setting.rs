@@ -92,7 +92,7 @@ fn given(
 }
 
 /// A setting in a configuration file, which its member's user writes: YAML as a whole may be made of aliases that have no end.
-fn configured(config: &str, key: &str) -> Option<String> {
+pub fn configured(config: &str, key: &str) -> Option<String> {
     if let Ok(config) = serde_json::from_str::<serde_json::Value>(config) {
         return config.get(key)?.as_str().map(str::to_owned);
     }

@@ -10,7 +10,7 @@ use super::{
 use crate::host::process::credentials::Credentials;
 
 /// How many flags of one program are asked for.
-const MAX: usize = 128;
+const MAX: usize = 512;
 
 /// Those of these names that it does not define. A program whose words are not understood is taken to define all that are left.
 ///

@@ -16,6 +16,8 @@ const PAGE_HEAD: usize = 16;
 const META: usize = 64;
 const MAGIC: u32 = 0xED0C_DAED;
 const VERSION: u32 = 2;
+/// How many pages lie above each other; more are a circle.
+const MAX_DEPTH: usize = 32;
 /// Flags of a page.
 const BRANCH: u16 = 0x01;
 const LEAF: u16 = 0x02;
@@ -106,6 +108,29 @@ impl Database {
             root => self.leaves(root)?,
         };
         Ok(Some(pairs.into_iter().filter(|(.., is_bucket)| !is_bucket).map(|(key, value, _)| (key, value)).collect()))
+    }
+
+    /// The last key of a bucket at the top, found by its rightmost pages alone; `None` where it has none.
+    ///
+    /// # Errors
+    /// [`Unread`].
+    pub fn last_key(&self, name: &str) -> Result<Option<Vec<u8>>, Unread> {
+        let found =
+            self.leaves(self.root)?.into_iter().find(|(key, _, is_bucket)| *is_bucket && key == name.as_bytes());
+        let Some((_, value, _)) = found else { return Ok(None) };
+        let mut id = u64_at(&value, 0).ok_or(Unread::Damaged { page: self.root })?;
+        if id == 0 {
+            return Ok(self.bucket(name)?.and_then(|pairs| Some(pairs.last()?.0.clone())));
+        }
+        for _ in 0..MAX_DEPTH {
+            let page = self.page(id, MAX_BYTES)?;
+            match page.flags() {
+                Some(LEAF) => return Ok(elements(&page)?.pop().map(|(key, ..)| key)),
+                Some(BRANCH) => id = children(&page)?.pop().ok_or_else(|| page.damaged())?,
+                _ => return Err(page.damaged()),
+            }
+        }
+        Err(Unread::Damaged { page: id })
     }
 
     /// What the leaves below this page have, from left to right.

@@ -34,6 +34,11 @@ fn buckets_are_read_as_etcd_wrote_them() {
     assert_eq!(keys.len(), 120);
     assert!(keys.windows(2).all(|pair| pair[0].0 < pair[1].0));
     assert!(database.bucket("none").unwrap().is_none());
+    assert_eq!(database.last_key("key").unwrap().as_ref(), keys.last().map(|(key, _)| key));
+    assert_eq!(database.last_key("members").unwrap(), Some(b"9105d21341c012a0".to_vec()), "within the top");
+    assert!(database.last_key("none").unwrap().is_none());
+    // The first revision is nobody's.
+    assert_eq!(super::super::content::revision(file(&golden())), Some(proto::Revision(121)));
 }
 
 #[test]
@@ -75,6 +80,7 @@ fn no_damage_is_the_readers_end() {
             let Ok(database) = Database::open(file(&bytes)) else { continue };
             for bucket in ["members", "key", "auth"] {
                 read += usize::from(database.bucket(bucket).is_ok());
+                let _ = database.last_key(bucket);
             }
         }
     }

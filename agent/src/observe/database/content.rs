@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs::File};
 
-use proto::MemberId;
+use proto::{MemberId, Revision};
 use serde::Deserialize;
 
 use super::bbolt::{Database, Unread};
@@ -60,6 +60,13 @@ impl Content {
         let auth_is_on = auth.iter().any(|(key, value)| key == b"authEnabled" && value == &[1]);
         Ok(Self { members, auth_is_on })
     }
+}
+
+/// The revision of the last write that is in it. Keys are revisions there: eight bytes, the greatest first (etcd v3.6.14,
+/// `server/storage/mvcc/revision.go`).
+pub fn revision(file: File) -> Option<Revision> {
+    let key = Database::open(file).ok()?.last_key("key").ok()??;
+    Some(Revision(i64::from_be_bytes(key.get(..8)?.try_into().ok()?)))
 }
 
 fn member(key: &str, value: &[u8]) -> Option<(MemberId, Role)> {

@@ -9,7 +9,7 @@ pub mod content;
 use std::{io, path::Path, time::Duration};
 
 use proto::{
-    MemberId,
+    MemberId, Revision,
     etcdserverpb::{SnapshotRequest, maintenance_client::MaintenanceClient},
 };
 use sha2::{Digest, Sha256};
@@ -48,6 +48,15 @@ pub struct Told {
     pub content: Content,
 }
 
+/// A database that was written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// How long the file is, its checksum included.
+    pub bytes: u64,
+    /// The revision of its last write; `None` where it is another program's, or has none.
+    pub revision: Option<Revision>,
+}
+
 /// Why the two could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTold {
@@ -55,9 +64,7 @@ pub enum NotTold {
     NotReached,
     #[error("{0}")]
     Call(#[from] CallError),
-    #[error(
-        "its database has {wanted} bytes, and {folder} has room for {free}; make room there, or name another folder"
-    )]
+    #[error("it may send {wanted} bytes, and {folder} has room for {free}; make room there")]
     NoRoom { folder: String, wanted: u64, free: u64 },
     #[error("it cannot be kept in {folder}: {error}")]
     File { folder: String, error: String },
@@ -105,15 +112,56 @@ impl Observer {
         }
     }
 
-    async fn content(&self, member: MemberId, address: &str, (folder, free): (&Path, u64)) -> Result<Content, NotTold> {
+    /// Writes the database of a member into this file, with its checksum behind it, as `etcdctl snapshot save` does; durable when this
+    /// returns. `folder` is where it lies. That of etcd must be one.
+    ///
+    /// # Errors
+    /// [`NotTold`].
+    pub async fn save_database(
+        &self,
+        member: MemberId,
+        file: std::fs::File,
+        (folder, free): (&Path, u64),
+        is_etcd: bool,
+    ) -> Result<Saved, NotTold> {
+        let address = self.connections.address_of(member).ok_or(NotTold::NotReached)?;
+        let failed = |error: io::Error| NotTold::File { folder: shown(folder), error: with_causes(&error) };
+        let said = self.has_room(member, &address, (folder, free)).await?;
+        let mut file = tokio::fs::File::from_std(file);
+        let checksum = self.spool(member, &address, said, &mut file).await?.map_err(failed)?;
+        let written = async {
+            file.write_all(&checksum).await?;
+            file.flush().await?;
+            file.sync_all().await?;
+            file.metadata().await
+        };
+        let bytes = written.await.map_err(failed)?.len();
+        let file = file.into_std().await;
+        let read = tokio::task::spawn_blocking(move || -> Result<_, NotTold> {
+            let again = file.try_clone().map_err(|error| NotUnderstood::from(bbolt::Unread::from(error)))?;
+            // With a right checksum it may be anything.
+            match is_etcd {
+                true => Content::read(again).map(|_| content::revision(file)).map_err(NotTold::from),
+                false => Ok(None),
+            }
+        });
+        Ok(Saved { bytes, revision: read.await.map_err(|error| failed(io::Error::other(error)))?? })
+    }
+
+    /// How much it says that it has, where that much may be written.
+    async fn has_room(&self, member: MemberId, address: &str, (folder, free): (&Path, u64)) -> Result<u64, NotTold> {
         let said = self.connections.access.status_of(member, address).await?.status.db_size;
         let said = u64::try_from(said).unwrap_or_default();
-        let shown = || folder.display().to_string();
         let wanted = said.saturating_add(MARGIN);
-        if free < wanted {
-            return Err(NotTold::NoRoom { folder: shown(), wanted, free });
+        match free < wanted {
+            true => Err(NotTold::NoRoom { folder: shown(folder), wanted, free }),
+            false => Ok(said),
         }
-        let failed = |error: io::Error| NotTold::File { folder: shown(), error: with_causes(&error) };
+    }
+
+    async fn content(&self, member: MemberId, address: &str, (folder, free): (&Path, u64)) -> Result<Content, NotTold> {
+        let said = self.has_room(member, address, (folder, free)).await?;
+        let failed = |error: io::Error| NotTold::File { folder: shown(folder), error: with_causes(&error) };
         let mut file = tokio::fs::File::from_std(tempfile::tempfile_in(folder).map_err(failed)?);
         self.spool(member, address, said, &mut file).await?.map_err(failed)?;
         let file = file.into_std().await;
@@ -121,14 +169,14 @@ impl Observer {
         Ok(content.map_err(|error| failed(io::Error::other(error)))??)
     }
 
-    /// Takes the stream to its end; its last bytes are the checksum of those before. The inner error is the file's.
+    /// Takes the stream to its end, and gives the checksum behind it, which is right. The inner error is the file's.
     async fn spool(
         &self,
         member: MemberId,
         address: &str,
         said: u64,
         file: &mut tokio::fs::File,
-    ) -> Result<io::Result<()>, NotTold> {
+    ) -> Result<io::Result<Vec<u8>>, NotTold> {
         let mut parts = self.snapshot(address).await?;
         let (mut bytes, mut received) = (0, Received::default());
         let (mut expected, mut deadline) = (PART, Instant::now() + PATIENCE);
@@ -156,7 +204,7 @@ impl Observer {
         if !received.is_whole() {
             return Err(NotTold::Torn);
         }
-        Ok(file.flush().await)
+        Ok(file.flush().await.map(|()| received.last))
     }
 
     async fn snapshot(&self, address: &str) -> Result<Streaming<proto::etcdserverpb::SnapshotResponse>, CallError> {
@@ -169,6 +217,10 @@ impl Observer {
         let answer = timeout(CALL, client.snapshot(request)).await.map_err(|_| CallError::TimedOut(CALL))?;
         Ok(answer?.into_inner())
     }
+}
+
+fn shown(folder: &Path) -> String {
+    folder.display().to_string()
 }
 
 /// A stream as it comes.

@@ -143,7 +143,7 @@ pub const VERBS: &[Verbs] = &[
     Verbs { names: &["status", "plan"], calls: &["Authenticate", "MemberList", "Status", "Range", "UserGet"] },
     Verbs { names: &["abandon"], calls: &["Authenticate", "MemberList", "Status", "Range", "Txn"] },
     Verbs {
-        names: &["run", "finalize", "rollback", "resume", "check"],
+        names: &["run", "finalize", "rollback", "resume", "check", "backup"],
         calls: &[
             "Authenticate",
             "MemberList",

@@ -75,6 +75,7 @@ reasons! {
     MembersAsExpected "members_as_expected" Always(0), "the cluster's members are those that the playbook expects", "nothing";
     MembersUnknown "members_unknown" Always(0), "nobody answered, so no member is known to differ from what is expected", "agent verify membership --require-answer, where that shall be an error";
     Room "room" Always(0), "there is room for a backup", "nothing";
+    BackedUp "backed_up" Always(0), "a member's database is saved in a file", "nothing";
     Valid "valid" Always(0), "the playbook is right", "agent plan";
     Clear "clear" Always(0), "nothing that is known stands in the way of a release", "nothing";
     Shown "shown" Always(0), "what was asked for is printed", "nothing";

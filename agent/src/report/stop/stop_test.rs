@@ -310,6 +310,7 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
         Reason::MembersDiffer,
         Reason::Room,
         Reason::Clear,
+        Reason::BackedUp,
         Reason::NoRoom,
         Reason::Valid,
         Reason::Abandoned,
