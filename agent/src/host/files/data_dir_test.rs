@@ -1,8 +1,20 @@
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+
 use super::*;
 
+/// `snappb.Snapshot` around a `raftpb.Snapshot`.
 fn snapshot(json: &str) -> Vec<u8> {
-    let of_raft = OfRaft { data: Some(json.into()) };
-    Checked { data: Some(of_raft.encode_to_vec()) }.encode_to_vec()
+    let field = |head: u8, bytes: &[u8]| {
+        let mut length = Vec::new();
+        prost::encoding::encode_varint(bytes.len() as u64, &mut length);
+        [&[head][..], &length, bytes].concat()
+    };
+    let of_raft = field(0x0a, json.as_bytes());
+    let mut checked = vec![0x08];
+    prost::encoding::encode_varint(crc32c::crc32c(&of_raft).into(), &mut checked);
+    [checked, field(0x12, &of_raft)].concat()
 }
 
 fn store(version: &str) -> String {
@@ -35,29 +47,34 @@ fn the_newest_snapshot_says_which_version_its_cluster_had() {
 
 #[test]
 fn what_an_older_release_wrote_is_found_in_the_log_wherever_it_lies() {
-    let old = b"\x08\x01\x12\x03PUT\x1a\x0a/0/version\x22\x053.5.0";
-    // As a user of 3.6 may write it as a value.
-    let new = b"put /0/version and \x12\x03PUT\x1a\x03/1/ or PUT /0/";
-    for (before, entry, is_old) in [
-        (0, &old[..], true),
-        ((1 << 20) - 7, old, true),
-        (3 << 20, old, true),
-        (0, new, false),
-        ((1 << 20) - 20, new, false),
-    ] {
-        let log = [vec![0; before], entry.to_vec(), vec![0; 99]].concat();
-        // In small pieces, too, as a file may be read.
-        for piece in [7, usize::MAX] {
-            let mut left = &log[..];
-            let pieces = std::iter::from_fn(|| {
-                let (one, rest) = left.split_at(piece.max(log.len() / 50).min(left.len()));
-                left = rest;
-                (!one.is_empty()).then_some(one)
-            });
-            let log = pieces.fold(Box::new(io::empty()) as Box<dyn Read>, |log, piece| Box::new(log.chain(piece)));
-            assert_eq!(holds_old_entry(log).unwrap(), is_old, "{before} {entry:?}");
-        }
+    let folder = tempfile::tempdir().unwrap();
+    let (data, elsewhere) = (folder.path().join("data"), folder.path().join("log"));
+    let seen = |wal: Option<&Path>| DataDir { data: data.clone(), wal: wal.map(Path::to_owned) }.has_old_entries();
+    assert!(seen(None).is_err() && seen(Some(&elsewhere)).is_err());
+    for (log, wal) in [(data.join("member/wal"), None), (elsewhere.clone(), Some(elsewhere.as_path()))] {
+        fs::create_dir_all(&log).unwrap();
+        assert!(!seen(wal).unwrap().unwrap(), "no file, no entry");
+        let mut bytes = Vec::new();
+        GzDecoder::new(&include_bytes!("replay/golden/3.5.30.wal.gz")[..]).read_to_end(&mut bytes).unwrap();
+        fs::write(log.join("0000000000000000-0000000000000000.wal"), &bytes).unwrap();
+        assert!(seen(wal).unwrap().unwrap());
+        // Before the member has published itself.
+        fs::write(log.join("0000000000000000-0000000000000000.wal"), &bytes[..248]).unwrap();
+        assert!(!seen(wal).unwrap().unwrap());
     }
+}
+
+#[test]
+fn a_member_without_a_database_of_v3_is_told_from_another_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir { data: folder.path().to_owned(), wal: None };
+    assert!(!data.has_no_database().unwrap());
+    assert_eq!(data.replayed().unwrap(), None);
+    fs::create_dir_all(folder.path().join("member/snap")).unwrap();
+    assert!(data.has_no_database().unwrap());
+    fs::write(folder.path().join("member/snap/db"), "").unwrap();
+    assert!(!data.has_no_database().unwrap());
+    assert!(DataDir { data: folder.path().join("gone"), wal: None }.has_no_database().is_err());
 }
 
 #[test]

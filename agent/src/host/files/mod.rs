@@ -11,6 +11,7 @@ pub mod durable;
 pub mod last_words;
 pub mod log;
 pub mod log_end;
+pub mod replay;
 pub mod room;
 pub mod state_dir;
 pub mod whose;
