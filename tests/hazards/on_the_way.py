@@ -67,10 +67,12 @@ def v2_content_snap(bins):
 
 
 def v2_content_wal(bins):
-    with Cluster(bins).up("3.5.30", "--enable-v2") as cluster:
-        member = cluster.members[0]
-        get(f"{member.client}/v2/keys/old?value=x", "PUT")
-        fails(cluster, cluster.again(member, "3.6.14"), "detected disallowed v2 WAL")
+    """A write, or a probe: 3.5 answers it by a read of v2."""
+    for path, method in (("/v2/keys/old?value=x", "PUT"), ("/health", "GET")):
+        with Cluster(bins).up("3.5.30", "--enable-v2") as cluster:
+            member = cluster.members[0]
+            get(member.client + path, method)
+            fails(cluster, cluster.again(member, "3.6.14"), "detected disallowed v2 WAL")
 
 
 def v2_still_on(bins):

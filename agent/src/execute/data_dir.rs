@@ -88,7 +88,7 @@ impl OwnNode {
 }
 
 /// That of the process, or of one that it has started: as it was told, or where etcd has it untold.
-fn data_dir(pid: u32) -> Option<DataDir> {
+pub(super) fn data_dir(pid: u32) -> Option<DataDir> {
     let family = family(pid).unwrap_or_else(|_| vec![pid]);
     let told = family.iter().find_map(|pid| Some((*pid, member_folder(*pid, "data-dir")?)));
     let untold = || family.iter().find_map(|pid| Some((*pid, default_data_folder(*pid)?)));

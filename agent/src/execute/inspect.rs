@@ -266,6 +266,8 @@ async fn inspect_node(
         None => warnings.push(format!("{}: {UNTRIED}", node.name)),
     }
     let new = playbook.target().unwrap_or(&current.release);
+    let accepted = &playbook.strategy.accept_hazards;
+    warnings.extend(own.check_v2((&current, new), target.as_ref(), accepted).await?);
     warnings.extend(own.check_data_dir(&current.release, new).await?);
     Ok((warnings, is_down))
 }

@@ -40,6 +40,7 @@ mod stall;
 mod step;
 mod switch;
 mod unit;
+mod v2_api;
 mod wait;
 mod what_runs;
 

@@ -137,13 +137,15 @@ impl Execution<'_> {
                 }
                 let warning = self.host.nodes[at].check_target().await?;
                 warning.iter().for_each(|warning| self.warn(warning));
-                // Last, as it reads most.
+                // Last, as they read most.
                 if begins && let Some(sides) = &self.host.nodes[at].sides {
                     let (own, accepted) = (&self.host.nodes[at], &self.playbook.strategy.accept_hazards);
-                    let way = (&own.current().await?.release, &sides.new);
+                    let current = own.current().await?;
+                    let of_v2 = own.check_v2((&current, &sides.new.release), Some(&sides.new), accepted).await?;
+                    let way = (&current.release, &sides.new);
                     let (observer, folder) = (&self.cluster.observer, self.host.state.path());
-                    let warning = own.must_be_fit(observer, way, accepted, folder).await?;
-                    warning.iter().for_each(|warning| self.warn(warning));
+                    let in_store = own.must_be_fit(observer, way, accepted, folder).await?;
+                    [of_v2, in_store].iter().flatten().for_each(|warning| self.warn(warning));
                 }
             }
         }

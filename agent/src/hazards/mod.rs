@@ -105,8 +105,8 @@ pub enum Proof {
     Heard,
 }
 
-/// What the agent sees to besides what the releases decide: `execute/data_dir.rs`, `execute/releases.rs`, `execute/lost_settings.rs`, `plan/in_store.rs`,
-/// `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
+/// What the agent sees to besides what the releases decide: `execute/data_dir.rs`, `execute/v2_api.rs`, `execute/releases.rs`, `execute/lost_settings.rs`,
+/// `plan/in_store.rs`, `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
 const SEEN_TO: &[&str] = &[
     "hop-too-fast-37",
     "flags-gone-35",
@@ -127,6 +127,10 @@ const SEEN_TO: &[&str] = &[
     "learner-returns",
     "auth-34-35",
     "down-auth-35-34",
+    "v2-content-snap",
+    "v2-content-wal",
+    "v2-still-on",
+    "v3-db-missing",
 ];
 
 impl Hazard {

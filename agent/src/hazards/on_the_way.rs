@@ -105,8 +105,11 @@ pub(super) const HAZARDS: &[Hazard] = &[
         .act(Refuse, "empty it by the v2 API on 3.5; 3.5.32 and 3.6.13 take `--v2-deprecation=write-only-skip-check`")
         .known(&[Seen, Source, Guide], &["etcd#20351", "etcd#21850"]),
     Hazard::way("v2-content-wal", ">=3.5.0, <3.6.0", ">=3.6.0", "panics: \"detected disallowed v2 WAL\"")
-        .when(Log, "the log has writes of the v2 API behind the newest snapshot")
-        .act(Refuse, "wait for the next snapshot, or restart once with `--snapshot-count=1`")
+        .when(
+            Log,
+            "the log has requests of the v2 API behind the newest snapshot; with `--enable-v2` each of `/health` is one, too",
+        )
+        .act(Refuse, "turn `--enable-v2` off, then wait for the next snapshot, or restart once with `--snapshot-count=1`")
         .known(&[Seen, Source, Reported], &["etcd#20809", "etcd#20870", "etcd#21849"]),
     Hazard::run(
         "v2-check-false",

@@ -13,6 +13,7 @@ mod other_run;
 mod past;
 mod quota;
 mod setting;
+mod v2;
 mod version;
 mod voters;
 

@@ -25,6 +25,12 @@ async fn a_setting_that_the_new_release_passes_over_is_refused_until_it_is_accep
     is_refused(&rollout, [0], (3, "hazard"), &[variable]).await;
     is_refused(&rollout, [last], (3, "hazard"), &["setting-lost, of m3, which is given `enable-v2` in "]).await;
     rollout.upgrade.strategy.push("accept_hazards: [setting-lost]".into());
+    rollout.write();
+    // It was not passed over where it runs: users may still write what 3.6 does not start on.
+    let still_on = "v2-still-on, of m3, which is given `enable-v2` in its configuration file: ";
+    is_refused(&rollout, [last], (3, "hazard"), &[still_on]).await;
+    rollout.upgrade.strategy.pop();
+    rollout.upgrade.strategy.push("accept_hazards: [setting-lost, v2-still-on]".into());
     all_must_be(&rollout.together().await, 0, "done");
     rollout.done().await;
 }

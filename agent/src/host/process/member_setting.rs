@@ -43,16 +43,29 @@ pub fn default_data_folder(pid: u32) -> Option<PathBuf> {
 pub fn member_setting(pid: u32, flag: &str) -> Option<String> {
     let arguments = command_line(pid).ok()?;
     let environment = read_bounded(&format!("/proc/{pid}/environ")).unwrap_or_default();
-    let environment: Vec<_> = environment
+    given(flag, &arguments, &variables(&environment), |file| read_file(pid, file))
+}
+
+/// Those of etcd, without their prefix.
+fn variables(environment: &[u8]) -> Vec<(&str, &str)> {
+    environment
         .split(|byte| *byte == 0)
         .filter_map(|variable| std::str::from_utf8(variable).ok()?.strip_prefix(PREFIX)?.split_once('='))
-        .collect();
-    given(flag, &arguments, &environment, |file| {
-        let file = from_here(pid, file);
-        let path = file.clone();
-        let read = bounded(&file.to_string_lossy(), move || Ok(regular_file::read(&path, MAX_FILE)?));
-        String::from_utf8(read.ok()?).ok()
-    })
+        .collect()
+}
+
+fn read_file(pid: u32, file: &Path) -> Option<String> {
+    let file = from_here(pid, file);
+    let path = file.clone();
+    let read = bounded(&file.to_string_lossy(), move || Ok(regular_file::read(&path, MAX_FILE)?));
+    String::from_utf8(read.ok()?).ok()
+}
+
+/// Where this process was told that a flag of two values is on, in words; `None` where it is off, or nothing is known of it.
+pub fn switched_on(pid: u32, flag: &str) -> Option<String> {
+    let arguments = command_line(pid).ok()?;
+    let environment = read_bounded(&format!("/proc/{pid}/environ")).unwrap_or_default();
+    switched(flag, &arguments, &variables(&environment), |file| read_file(pid, file))
 }
 
 /// The variables that this process was started with.
@@ -89,6 +102,50 @@ fn given(
     let in_capitals = flag.to_uppercase().replace('-', "_");
     let given = value(arguments, flag).or_else(|| variable(&in_capitals));
     given.filter(|given| is_member && !given.is_empty()).map(str::to_owned)
+}
+
+/// As [`given`], of a flag that needs no value.
+fn switched(
+    flag: &str,
+    arguments: &[String],
+    variables: &[(&str, &str)],
+    read: impl FnOnce(&Path) -> Option<String>,
+) -> Option<String> {
+    let variable = |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
+    let file = value(arguments, "config-file").or_else(|| variable("CONFIG_FILE"));
+    if let Some(file) = file.filter(|file| !file.is_empty()) {
+        return is_configured_on(&read(Path::new(file))?, flag).then(|| format!("`{flag}` in its configuration file"));
+    }
+    let named = |word: &String| {
+        let word = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
+        let (name, value) = word.split_once('=').unwrap_or((word, "true"));
+        (name == flag).then(|| is_true(value))
+    };
+    let in_capitals = flag.to_uppercase().replace('-', "_");
+    match arguments.iter().filter_map(named).next_back() {
+        Some(is_on) => is_on.then(|| format!("`--{flag}`")),
+        None => variable(&in_capitals).filter(|value| is_true(value)).map(|_| format!("`{PREFIX}{in_capitals}`")),
+    }
+}
+
+/// As Go reads it (`strconv.ParseBool`).
+fn is_true(value: &str) -> bool {
+    matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+/// In JSON, or as YAML 1.1 may write it, on one line. etcd does not regard the case of a key.
+fn is_configured_on(config: &str, key: &str) -> bool {
+    if let Ok(config) = serde_json::from_str::<serde_json::Value>(config) {
+        let mut settings = config.as_object().into_iter().flatten();
+        return settings.any(|(name, value)| name.eq_ignore_ascii_case(key) && value.as_bool() == Some(true));
+    }
+    let is_on = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let value = value.split_once(" #").map_or(value, |(value, _)| value).trim().to_lowercase();
+        let is_it = name.trim_end().trim_matches(['"', '\'']).eq_ignore_ascii_case(key);
+        is_it.then(|| matches!(&*value, "true" | "yes" | "on" | "y"))
+    };
+    config.lines().filter_map(is_on).next_back().unwrap_or(false)
 }
 
 /// A setting in a configuration file, which its member's user writes: YAML as a whole may be made of aliases that have no end.
@@ -143,6 +200,36 @@ mod tests {
             let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
             let found = given("data-dir", &arguments, &variables, |_| file.map(str::to_owned));
             assert_eq!(found.as_deref(), expected, "{line} {variables:?} {file:?}");
+        }
+    }
+
+    #[test]
+    fn a_switch_is_read_as_etcd_reads_it() {
+        for (line, variables, file, expected) in [
+            ("etcd --enable-v2", vec![], None, "`--enable-v2`"),
+            ("etcd --enable-v2 --name m1", vec![], None, "`--enable-v2`"),
+            ("etcd -enable-v2=1 --name m1", vec![], None, "`--enable-v2`"),
+            ("etcd --enable-v2=false", vec![("ENABLE_V2", "true")], None, ""), // the flag counts
+            ("etcd --enable-v2=false --enable-v2", vec![], None, "`--enable-v2`"),
+            ("etcd --name m1", vec![("ENABLE_V2", "true")], None, "`ETCD_ENABLE_V2`"),
+            ("etcd --name m1", vec![("ENABLE_V2", "False")], None, ""),
+            ("etcd --name m1", vec![], None, ""),
+            ("etcd --enable-v2 --config-file /c", vec![("ENABLE_V2", "true")], Some("name: m1"), ""),
+            (
+                "etcd --config-file /c",
+                vec![],
+                Some("name: m1\nenable-v2: true # yet\n"),
+                "`enable-v2` in its configuration file",
+            ),
+            ("etcd", vec![("CONFIG_FILE", "/c")], Some("'Enable-V2': Yes"), "`enable-v2` in its configuration file"),
+            ("etcd --config-file=/c", vec![], Some("{\"enable-v2\": true}"), "`enable-v2` in its configuration file"),
+            ("etcd --config-file=/c", vec![], Some("{\"enable-v2\": false}"), ""),
+            ("etcd --config-file=/c", vec![], Some("# enable-v2: true\nenable-v2: false"), ""),
+            ("etcd --config-file=/c --enable-v2", vec![], None, ""),
+        ] {
+            let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            let found = switched("enable-v2", &arguments, &variables, |_| file.map(str::to_owned));
+            assert_eq!(found.unwrap_or_default(), expected, "{line} {variables:?} {file:?}");
         }
     }
 
