@@ -72,7 +72,7 @@ impl OwnNode {
             _ if !self.is_etcd(from, new).await? => Ok(None),
             (Some((id, shown)), _) => Err(ActError::KnownHazard { node: self.node.name.clone(), id, shown }),
             (None, Err(why)) => Ok(Some(format!(
-                "{}: whether it has anything of the v2 API, on which {to} would not start, is not known: {why}",
+                "{}: whether it has anything of the v2 API, on which etcd {to} would not start, is not known: {why}",
                 self.node.name
             ))),
         }
