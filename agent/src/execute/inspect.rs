@@ -229,6 +229,9 @@ async fn inspect_node(
         }
     };
     own.check_safe(&current).await?;
+    for side in [Some(&current), target.as_ref()].into_iter().flatten() {
+        own.check_config_file(side).await?;
+    }
     own.check_hooks(&playbook.hooks, &current.release)?;
     // A release that is not there yet is tried by the run.
     let mut warnings = own.check_unit(&current, &playbook.strategy, Trying::Look).await?;

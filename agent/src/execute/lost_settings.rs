@@ -17,7 +17,9 @@ use crate::{
         program::{executable, flags},
         runtime::same_node::value,
     },
-    playbook, regular_file,
+    playbook,
+    regular_file::{self, ReadError},
+    words::with_causes,
 };
 
 /// How long a configuration file may be, in bytes.
@@ -65,20 +67,58 @@ impl OwnNode {
         }
     }
 
+    /// Refuses a configuration file that a start at this side would end on: it would keep the member down, and the old binary, too.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) async fn check_config_file(&self, side: &Side) -> Result<(), ActError> {
+        let arguments = self.arguments(side).await?.unwrap_or_default();
+        let variables = self.variables(side).await?;
+        let Some(file) = config_file(&arguments, &variables) else { return Ok(()) };
+        let path = self.cwd().join(file);
+        // Of a unit it lies in a folder that is not known here.
+        if path.is_relative() {
+            return Ok(());
+        }
+        let refused = |why: &str| {
+            let node = &self.node.name;
+            Err(ActError::from(format!(
+                "{node}: its configuration file {} {why}, so it would not start",
+                path.display()
+            )))
+        };
+        let bytes = match regular_file::read(&self.put_for(&path, side)?, MAX_FILE) {
+            Ok(bytes) => bytes,
+            Err(ReadError::TooLarge(_)) => return Ok(()),
+            Err(error) => return refused(&format!("cannot be read ({})", with_causes(&error))),
+        };
+        match faulty(&bytes) {
+            true => refused("is not YAML"),
+            false => Ok(()),
+        }
+    }
+
+    fn cwd(&self) -> PathBuf {
+        match &self.node.runtime {
+            playbook::Runtime::Process(process) => process.cwd.clone().unwrap_or_else(|| PathBuf::from("/")),
+            playbook::Runtime::Systemd(_) | playbook::Runtime::Command(_) => PathBuf::new(),
+        }
+    }
+
+    /// What lies at this path once the release was switched to.
+    fn put_for(&self, path: &Path, side: &Side) -> Result<PathBuf, ActError> {
+        let files = self.node.files_for(&side.release)?;
+        let switched = files.iter().find(|file| file.path == path).map(|file| file.source.clone());
+        Ok(switched.unwrap_or_else(|| path.to_owned()))
+    }
+
     /// By the flag of the same name, how each is given that is no flag.
     async fn settings(&self, side: &Side) -> Result<BTreeMap<String, String>, ActError> {
         let arguments = self.arguments(side).await?.unwrap_or_default();
         let variables = self.variables(side).await?;
-        let files = self.node.files_for(&side.release)?;
-        let cwd = match &self.node.runtime {
-            playbook::Runtime::Process(process) => process.cwd.clone().unwrap_or_default(),
-            playbook::Runtime::Systemd(_) | playbook::Runtime::Command(_) => PathBuf::new(),
-        };
         let read = |path: &Path| {
-            let path = cwd.join(path);
-            let switched = files.iter().find(|file| file.path == path).map(|file| file.source.as_path());
-            let bytes = regular_file::read(switched.unwrap_or(&path), MAX_FILE).ok()?;
-            String::from_utf8(bytes).ok()
+            let path = self.put_for(&self.cwd().join(path), side).ok()?;
+            String::from_utf8(regular_file::read(&path, MAX_FILE).ok()?).ok()
         };
         Ok(settings(&arguments, &variables, read))
     }
@@ -100,14 +140,27 @@ impl OwnNode {
     }
 }
 
+fn config_file<'a>(arguments: &'a [String], variables: &'a BTreeMap<String, String>) -> Option<&'a str> {
+    let variable = || variables.get("ETCD_CONFIG_FILE").map(String::as_str);
+    value(arguments, CONFIG_FILE).or_else(variable).filter(|file| !file.is_empty())
+}
+
+/// Whether etcd cannot parse it. Of what it may read otherwise than this does, such as UTF-16 and keys that are there twice, nothing is said.
+fn faulty(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    if text.len() > MAX_PARSED {
+        return false;
+    }
+    serde_yaml::from_str::<serde_yaml::Value>(text).is_err_and(|error| !error.to_string().contains("duplicate"))
+}
+
 fn settings(
     arguments: &[String],
     variables: &BTreeMap<String, String>,
     read: impl Fn(&Path) -> Option<String>,
 ) -> BTreeMap<String, String> {
-    let variable = || variables.get("ETCD_CONFIG_FILE").map(String::as_str);
     // With a file that alone counts.
-    if let Some(file) = value(arguments, CONFIG_FILE).or_else(variable).filter(|file| !file.is_empty()) {
+    if let Some(file) = config_file(arguments, variables) {
         let keys = read(Path::new(file)).map(|text| keys(&text)).unwrap_or_default();
         return keys.into_iter().map(|key| (key.clone(), format!("`{key}` in {file}"))).collect();
     }
@@ -171,6 +224,22 @@ fn is_a_flags_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_etcd_cannot_parse_either_is_called_faulty() {
+        for (text, is_faulty) in [
+            (&b""[..], false),
+            (b"name: m1\n", false),
+            (b"name: m1\nname: m2\n", false),
+            (b"\xff\xfen\0", false),
+            (b"{\"name\": \"m1\"}", false),
+            (b"name: {{{", true),
+            (b"name: [a\n", true),
+            (b"name: \"a\n", true),
+        ] {
+            assert_eq!(faulty(text), is_faulty, "{}", String::from_utf8_lossy(text));
+        }
+    }
 
     #[test]
     fn what_is_set_elsewhere_than_by_a_flag_is_found() {

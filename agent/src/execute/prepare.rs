@@ -106,6 +106,9 @@ impl Execution<'_> {
                 node.check_hooks(&self.playbook.hooks, &side.release)?;
             }
             node.check_runtime(&sides.new).await?;
+            for side in [&sides.old, &sides.new] {
+                node.check_config_file(side).await?;
+            }
             node.rehearse(&sides).await?;
             if self.me.verb != Verb::Rollback && node.current().await? != sides.new {
                 node.check_capabilities(&sides)?;

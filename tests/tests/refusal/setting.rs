@@ -34,3 +34,28 @@ async fn a_setting_that_the_new_release_passes_over_is_refused_until_it_is_accep
     all_must_be(&rollout.together().await, 0, "done");
     rollout.done().await;
 }
+
+/// Found after the stop, it would keep the member down, on the old binary, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_file_that_is_gone_or_no_yaml_is_found_before_the_stop() {
+    let Some(case) = Case::path(System::Etcd, ("3.5", "3.6"), |_| {}).await else { return };
+    let mut case = case.strategy(&["join_window: 2s"]);
+    case.cluster.layout.members[0].configure("no-setting: x").expect("configured");
+    case.cluster.ready().await.expect("ready again");
+    let rollout = case.begin().await;
+    let flags = rollout.member(0).flags.join(" ");
+    let file = flags.split("--config-file").nth(1).expect("its file").trim_start_matches(['=', ' ']);
+    let file = std::path::PathBuf::from(file.split(' ').next().expect("a path"));
+    let sound = std::fs::read_to_string(&file).expect("readable");
+    for (text, why) in [(None, "cannot be read"), (Some("name: {{{"), "is not YAML")] {
+        match text {
+            Some(text) => std::fs::write(&file, text).expect("written"),
+            None => std::fs::remove_file(&file).expect("removed"),
+        }
+        rollout.one("plan", 0).await.must_be(3, "unprepared");
+        is_refused(&rollout, [0], (3, "unprepared"), &["m1: its configuration file", why]).await;
+    }
+    std::fs::write(&file, sound).expect("written");
+    rollout.one("run", 0).await.must_be(0, "partial");
+    rollout.end(1).await;
+}
