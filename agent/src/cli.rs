@@ -204,11 +204,14 @@ pub struct Init {
     #[arg(long, value_name = "URL,…", value_delimiter = ',', required_unless_present = "print_role")]
     pub endpoints: Vec<String>,
     /// Print the etcdctl commands that make the users and roles that Baton needs, and write no playbook
-    #[arg(long, conflicts_with_all = ["to", "kind", "id", "artifact", "voters", "replace", "by", "members", "name", "state_dir", "file", "force"])]
+    #[arg(long, conflicts_with_all = ["to", "hops", "kind", "id", "artifact", "voters", "replace", "by", "members", "name", "state_dir", "file", "force"])]
     pub print_role: bool,
     /// The release that every member shall run in the end
     #[arg(long, value_name = "RELEASE")]
     pub to: Option<Release>,
+    /// Releases on the way to it, one of each minor in between; the artifact has `{{version}}` in its path
+    #[arg(long, value_name = "RELEASE,…", value_delimiter = ',', requires = "to", conflicts_with = "sha256")]
+    pub hops: Vec<Release>,
     /// What is to be done; without it what --to asks for
     #[arg(long, value_enum)]
     pub kind: Option<Kind>,

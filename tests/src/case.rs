@@ -48,6 +48,14 @@ impl Case {
         Some(Self { cluster, from, to, upgrade, hosts: (0..spec.size).map(|index| vec![index]).collect() })
     }
 
+    /// By way of these releases. `None` is a skip.
+    pub fn over(mut self, minors: &[&str]) -> Option<Self> {
+        for minor in minors {
+            self.upgrade.between.push(build_or_skip(self.from.system, minor)?);
+        }
+        Some(self)
+    }
+
     /// With more lines under `strategy`.
     pub fn strategy(mut self, lines: &[&str]) -> Self {
         self.upgrade.strategy.extend(lines.iter().map(ToString::to_string));

@@ -96,9 +96,8 @@ async fn once(
         Ok(execution) => execution,
         Err(error) => return told(trouble_of_setup(error)),
     };
-    let me = execution.me.clone();
     let ended = execution.run().await;
-    stop_of(ended, &me, &typed.playbook, false, reporter.progress().names())
+    stop_of(ended, &typed.playbook, false, reporter.progress().names())
 }
 
 /// Passes leadership from this host's members to another, where one of them leads: before a shutdown that nobody announced.

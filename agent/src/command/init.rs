@@ -4,19 +4,17 @@ use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
     path::Path,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
-use proto::{ClusterVersion, Release};
-
 use super::{
-    Outcome, init_members,
+    Outcome,
     init_members::{changes_members, newcomer, places},
+    init_release::work,
     reach::{self, absolute},
 };
 use crate::{
-    calendar::rfc3339,
-    cli::{self, Kind},
+    cli,
     event::trouble::Trouble,
     execute::{identity::host_name, inspect::UNTRIED, port_owner::port_owner, prepare},
     host::{
@@ -31,7 +29,7 @@ use crate::{
         view::{ClusterView, Member, Role},
     },
     playbook::{
-        Cluster, Playbook,
+        Cluster, Hop, Playbook,
         draft::{Draft, DraftMember, DraftNode, DraftProcess, DraftRuntime, Work},
     },
     report::{
@@ -96,7 +94,7 @@ pub async fn init(typed: &cli::Init) -> Result<Outcome, Trouble> {
 
 /// What the new release says to the arguments that the members run with. The playbook is there to be mended all the same.
 async fn tried(playbook: &Playbook, here: &[(&Member, Snapshot)]) -> Vec<String> {
-    let Some((_, to, artifact)) = playbook.kind.releases() else { return Vec::new() };
+    let Some(Hop { to, artifact, .. }) = playbook.kind.hop() else { return Vec::new() };
     let beside = playbook.nodes.iter().find_map(|node| node.binary.as_deref()?.parent());
     let Some(releases) = beside.map(|folder| folder.join("releases")) else { return Vec::new() };
     let found = prepare::wanted(to, artifact).map_err(|error| with_causes(&error));
@@ -197,89 +195,6 @@ fn common_name(view: &ClusterView) -> String {
     if is_name { common.to_owned() } else { "etcd".to_owned() }
 }
 
-fn work(typed: &cli::Init, view: &ClusterView, here: &[(&Member, Snapshot)]) -> Result<Work, Trouble> {
-    if let Some(work) = init_members::work(typed, view)? {
-        return Ok(work);
-    }
-    let mut releases: Vec<_> = view.members.iter().filter_map(Member::release).collect();
-    releases.sort();
-    let (Some(lowest), Some(highest)) = (releases.first().copied(), releases.last().copied()) else {
-        return Err(Trouble::Unreachable("no member says which release it runs".into()));
-    };
-    let to = match (typed.kind, &typed.to) {
-        (Some(Kind::Restart), None) => {
-            return Ok(Work::Restart { id: typed.id.clone().unwrap_or_else(today) });
-        }
-        (Some(Kind::Restart), Some(_)) => {
-            return Err(Trouble::Usage("--to: a restart leaves the release as it is".into()));
-        }
-        (_, None) => return Err(Trouble::Usage(which_release(typed.kind, lowest, highest))),
-        (_, Some(to)) => to,
-    };
-    let kind = match typed.kind {
-        Some(Kind::Downgrade) => "Downgrade",
-        None if to < lowest => "Downgrade",
-        _ => "Upgrade",
-    };
-    let is_below = to < lowest;
-    if (kind == "Downgrade") != is_below {
-        let remedy = if is_below { "--kind downgrade leads down" } else { "--kind upgrade leads up" };
-        return Err(Trouble::Usage(format!("--to {to}: the members run {}; {remedy}", span(lowest, highest))));
-    }
-    if let Some(between) = left_out(if is_below { highest } else { lowest }, to) {
-        return Err(Trouble::Usage(format!(
-            "--to {to}: the members run {}, and the way leads through {between}: go there first",
-            span(lowest, highest)
-        )));
-    }
-    let program = here.first().map(|(_, seen)| fs::read_link(seen.executable()).unwrap_or_default());
-    let name = program.as_deref().and_then(Path::file_name).map_or("etcd".into(), |name| name.to_string_lossy().into());
-    Ok(Work::Release {
-        kind,
-        lowest: lowest.clone(),
-        to: to.clone(),
-        source: typed.artifact.as_deref().map(source).transpose()?,
-        sha256: typed.sha256.clone(),
-        executable: name,
-    })
-}
-
-/// The first version that a way of more than one minor leads through; of another major none is known.
-fn left_out(from: &Release, to: &Release) -> Option<ClusterVersion> {
-    let (from, to) = (from.cluster_version(), to.cluster_version());
-    let minor = if to < from { from.minor.checked_sub(1)? } else { from.minor + 1 };
-    (from.major == to.major && from.minor.abs_diff(to.minor) > 1).then_some(ClusterVersion { minor, ..from })
-}
-
-/// A path is the caller's, and not relative to wherever the playbook comes to lie.
-fn source(typed: &str) -> Result<String, Trouble> {
-    match typed.contains("://") {
-        true => Ok(typed.to_owned()),
-        false => Ok(absolute(Path::new(typed))?.to_string_lossy().into_owned()),
-    }
-}
-
-fn today() -> String {
-    rfc3339(SystemTime::now()).chars().take(10).collect()
-}
-
-fn span(lowest: &Release, highest: &Release) -> String {
-    if lowest == highest { lowest.to_string() } else { format!("{lowest} to {highest}") }
-}
-
-/// Which patch is the newest is known to nobody here.
-fn which_release(kind: Option<Kind>, lowest: &Release, highest: &Release) -> String {
-    let ClusterVersion { major, minor } = lowest.cluster_version();
-    let choice = match kind {
-        Some(Kind::Downgrade) => {
-            format!("a lower one of {major}.{minor} or one of {major}.{}", minor.saturating_sub(1))
-        }
-        _ => format!("a higher one of {major}.{minor}, or one of {major}.{}", minor + 1),
-    };
-    let runs = span(lowest, highest);
-    format!("--to RELEASE is missing: the members run {runs}, so {choice}; or --kind restart, which needs none")
-}
-
 fn node(member: &Member, seen: &Snapshot, has_artifact: bool) -> Result<DraftNode, Trouble> {
     let unfit = |why: String| Trouble::Unprepared(format!("{} (pid {}) {why}", member.name, seen.pid));
     let (binary, to_link) = match has_artifact {
@@ -375,23 +290,6 @@ mod tests {
             }
         }
         assert!(write(folder.path(), "ours", true).is_err());
-    }
-
-    #[test]
-    fn a_way_of_two_minors_is_refused_with_the_one_between() {
-        let release = |text: &str| text.parse::<Release>().unwrap();
-        for (from, to, between) in [
-            ("3.5.30", "3.7.1", Some("3.6")),
-            ("3.7.1", "3.5.30", Some("3.6")),
-            ("3.4.0", "3.7.0", Some("3.5")),
-            ("3.5.30", "3.6.14", None),
-            ("3.6.14", "3.5.30", None),
-            ("3.5.1", "3.5.30", None),
-            ("3.6.0", "4.0.0", None),
-        ] {
-            let found = left_out(&release(from), &release(to)).map(|version| version.to_string());
-            assert_eq!(found.as_deref(), between, "{from} {to}");
-        }
     }
 
     #[test]

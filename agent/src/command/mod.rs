@@ -15,6 +15,7 @@ mod hazards;
 mod hosting;
 pub mod init;
 mod init_members;
+mod init_release;
 pub mod keys;
 pub mod look;
 pub mod manual;

@@ -1,6 +1,6 @@
 //! `agent plan`: the rollout as it would go, and what this host would do now. Touches nothing.
 
-use std::{borrow::Cow, fmt::Write as _, path::Path, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, fmt::Write as _, path::Path, sync::Arc};
 
 use proto::MemberId;
 
@@ -10,8 +10,9 @@ use crate::{
     event::trouble::Trouble,
     execute::{
         gone::gone,
-        identity,
+        hop, identity,
         inspect::{self, Inspected, inspect},
+        intent::intent,
         replace_run::not_replaced,
     },
     host::files::state_dir,
@@ -126,10 +127,12 @@ impl Seen {
         let prober = Prober::open(&playbook.cluster)?;
         let mut snapshot = prober.look().await?;
         let viewer = prober.viewer(playbook).await?;
-        let here = inspect(playbook, &snapshot.view, prober.observer()).await.map_err(trouble_of_setup)?;
+        let run = snapshot.keys().ok().and_then(|keys| keys.run).map(|run| run.value);
+        let intent = hop::due(intent(playbook, snapshot.view.cluster), run.as_ref(), &snapshot.view);
+        let here = inspect(playbook, &intent, &snapshot.view, prober.observer()).await.map_err(trouble_of_setup)?;
         let host = identity::host_id(&playbook.state_dir);
         let seats = identity::seats(playbook, host, &identity::known(playbook, &snapshot.view));
-        let me = identity::me(playbook, host, snapshot.view.cluster, seats, verb);
+        let me = identity::me(playbook, intent, host, seats, verb);
         let keys = match snapshot.keys() {
             // Without a leader the keys cannot be read, and that is what a person must know.
             Err(_) if snapshot.view.leader().is_none() => Keys::default(),
@@ -404,6 +407,10 @@ fn would_be_done(forecast: &Forecast, change: &Change) -> String {
         let go = forecast.members(|action| matches!(action, MemberAction::Remove { .. }));
         return format!("{come} {} would come and {go} would go, one at a time", noun(come));
     }
-    let count = forecast.restarts();
-    format!("{count} {} would be restarted, one at a time", noun(count))
+    // On a way over several releases each goes once a hop.
+    let restarted = forecast.steps.iter().filter(|step| matches!(step.action, Action::Restart { .. }));
+    let count = restarted.filter_map(|step| step.member).collect::<BTreeSet<_>>().len();
+    let hops = forecast.steps.iter().filter(|step| matches!(step.action, Action::Hop { .. })).count();
+    let each = if hops > 1 { format!(" in {hops} hops") } else { String::new() };
+    format!("{count} {} would be restarted{each}, one at a time", noun(count))
 }

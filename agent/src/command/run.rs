@@ -16,7 +16,7 @@ use crate::{
         setup::{self, Options, SetupError},
     },
     machine::act::Ending,
-    plan::{Me, Verb, refusal::Refusal},
+    plan::{Verb, refusal::Refusal},
     playbook::Playbook,
     report::{
         Output, Reporter,
@@ -66,27 +66,27 @@ async fn carry_out(
         let options = Options { verb, expect_agents: typed.expect_agents, order: None, host_stays: false };
         let mut execution = setup::set_up(playbook.clone(), options, reporter).await.map_err(trouble_of_setup)?;
         let refusal = if replace { execution.replace().await? } else { None };
-        let me = execution.me.clone();
+        let host = execution.me.host;
         let ended = match refusal {
             Some(refusal) => execution.refused(refusal).await,
             None => execution.run().await,
         };
         let is_its_turn = match &ended.ending {
             Ok(Ending::Refused(Refusal::OtherRun { begun_by, takes_turns: true, .. })) => {
-                turn::comes(playbook, me.host, begun_by.as_ref(), reporter).await?
+                turn::comes(playbook, host, begun_by.as_ref(), reporter).await?
             }
             _ => false,
         };
         if !is_its_turn {
-            return Ok(stop_of(ended, &me, &typed.playbook, typed.require_complete, reporter.progress().names()));
+            return Ok(stop_of(ended, &typed.playbook, typed.require_complete, reporter.progress().names()));
         }
     }
 }
 
 /// How it ended, for a person; `playbook` as it was typed.
-pub(super) fn stop_of(ended: Ended, me: &Me, playbook: &Path, require_complete: bool, names: &Names) -> Stop {
+pub(super) fn stop_of(ended: Ended, playbook: &Path, require_complete: bool, names: &Names) -> Stop {
     let path = playbook.to_string_lossy();
-    let Ended { ending, touched, view, stale, down, trouble, blind, in_hand } = ended;
+    let Ended { ending, me, touched, view, stale, down, trouble, blind, in_hand } = ended;
     let context = Context {
         names,
         view: view.as_ref(),
@@ -108,7 +108,7 @@ pub(super) fn stop_of(ended: Ended, me: &Me, playbook: &Path, require_complete: 
         };
         Stop { left, ..stop }
     };
-    match (ending, trouble, blind) {
+    let stop = match (ending, trouble, blind) {
         (Ok(Ending::Unprepared(_)), Some(trouble), _) => told(&trouble),
         (Ok(Ending::Refused(Refusal::NoLeader)), _, Some(blind)) => told(&blind),
         (Ok(ending), _, Some(blind)) if blind.is_denial() => {
@@ -117,6 +117,10 @@ pub(super) fn stop_of(ended: Ended, me: &Me, playbook: &Path, require_complete: 
         (Ok(ending), ..) => stop::of(&ending, &context),
         (Err(Abort::HostGoesDown), ..) => stop::host_goes_down(&context),
         (Err(abort), ..) => told(&trouble_of_abort(abort, in_hand, names)),
+    };
+    match me.verb {
+        Verb::Guard(_) => stop,
+        _ => stop.on_the_way(&me.intent, playbook, require_complete),
     }
 }
 

@@ -22,7 +22,8 @@ pub fn validate(path: &Path) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(path)?;
     let text = playbook.to_yaml().map_err(|error| Trouble::Playbook(format!("{}: {error}", path.display())))?;
     let text = if playbook.has_secrets() { format!("{LEFT_OUT}{text}") } else { text };
-    let (from, to) = playbook.kind.releases().map(|(from, to, _)| (from.to_string(), to.to_string())).unzip();
+    let (from, to) =
+        playbook.kind.hops().map(|hops| (hops.first().from.to_string(), hops.last().to.to_string())).unzip();
     let mut facts = Facts { from, to, ..Facts::default() };
     facts.more.insert("playbook".into(), serde_json::to_value(&playbook).unwrap_or_default());
     let message = format!("{} is right; nothing was asked or touched", path.display());

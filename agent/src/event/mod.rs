@@ -18,6 +18,13 @@ pub enum RunEvent<'a> {
         /// What it is to do, once the cluster is known; `None` before.
         change: Option<&'a Change>,
     },
+    /// It is about this hop of a way over several releases.
+    Hop {
+        /// Counted from 1.
+        number: usize,
+        of: usize,
+        change: &'a Change,
+    },
     /// It makes its host fit for the step, which takes a while.
     Preparing {
         /// What it is about, and how far that is.
@@ -200,6 +207,7 @@ impl RunEvent<'_> {
     pub fn name(&self) -> Option<&'static str> {
         Some(match self {
             Self::Begun { .. } => "begun",
+            Self::Hop { .. } => "hop",
             Self::Preparing { .. } => "preparing",
             Self::Joined { .. } => "joined",
             Self::Decided(decision) => decision.name(),

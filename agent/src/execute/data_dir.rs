@@ -19,7 +19,7 @@ use crate::host::{
 /// The first etcd that cannot read the log entries of 3.5 and older: a member without a snapshot replays them, and panics.
 const READS_NO_OLD_LOG: ClusterVersion = ClusterVersion { major: 3, minor: 7 };
 /// Who wrote a snapshot as etcd needs it then.
-const WRITES_SNAPSHOT: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
+pub(super) const WRITES_SNAPSHOT: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
 /// Why a member would not start on the new release.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum DataDirError {
     /// Its log has what the new release cannot read.
     #[error(
         "{node}: its data directory has no snapshot of version {WRITES_SNAPSHOT}, and without one etcd {new} panics on what an \
-         older release wrote into its log; restart it once on {old} first, by a playbook of `kind: Restart`"
+         older release wrote into its log; etcd {old} takes one after as many entries as its `--snapshot-count` says"
     )]
     OldLog { node: String, old: ClusterVersion, new: ClusterVersion },
 }
@@ -84,6 +84,19 @@ impl OwnNode {
             Replay::Unknown(why) => Ok(Some(format!("{name}: {}", unknown(&why, new)))),
             Replay::Panics => Err(DataDirError::OldLog { node: name.clone(), old, new }),
         }
+    }
+}
+
+impl OwnNode {
+    /// Whether etcd 3.7 replays nothing that is older than 3.6: its newest snapshot is one that 3.6 wrote.
+    pub(super) async fn has_new_snapshot(&self) -> bool {
+        let status = match &self.runtime {
+            Some(runtime) => runtime.peek().await.ok(),
+            None => None,
+        };
+        let Some(pid) = status.and_then(|status| Some(status.process()?.identity.pid)) else { return false };
+        let snapshot = blocking(move || data_dir(pid)?.snapshot().ok()).await;
+        matches!(snapshot, Some(Snapshot::Holds(version)) if version >= WRITES_SNAPSHOT)
     }
 }
 

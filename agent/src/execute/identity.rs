@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
-use proto::{ClusterId, MemberId};
+use proto::MemberId;
 
-use super::intent::intent;
+use super::intent::at;
 use crate::{
     host::files::state_dir::machine_id,
     keys::{
+        Intent,
         host_id::{HostId, hex_32},
         seat::{Seat, Seats},
     },
@@ -62,18 +63,19 @@ fn on_failure(playbook: &Playbook) -> plan::OnFailure {
     }
 }
 
-/// What does not change while an agent runs; `seats` are its nodes.
-pub fn me(playbook: &Playbook, host: HostId, cluster: ClusterId, seats: Seats, verb: Verb) -> Me {
+/// What does not change while an agent is about one hop of its playbook; `seats` are its nodes.
+pub fn me(playbook: &Playbook, intent: Arc<Intent>, host: HostId, seats: Seats, verb: Verb) -> Me {
+    let on_failure = on_failure(&at(playbook, &intent.change));
     Me {
         host,
         host_name: host_name(),
         seats,
-        intent: intent(playbook, cluster),
+        intent,
         verb,
         allow_degraded: playbook.strategy.allow_degraded,
         allow_downtime: playbook.strategy.allow_downtime,
         max_learners: playbook.strategy.max_learners,
-        on_failure: on_failure(playbook),
+        on_failure,
         command: Arc::from(""),
         expect_agents: None,
     }

@@ -8,11 +8,13 @@ use std::time::{Duration, SystemTime};
 use proto::MemberId;
 
 use super::{
+    data_dir::DataDirError,
     error::ActError,
-    intent::intent,
+    hop::{self, of_hop},
+    intent,
     line::{Line, Past, past},
     membership::with_initial_cluster,
-    node::OwnNode,
+    node::{OwnNode, Side},
     own_certificate,
     own_data::data,
     own_store::Looked,
@@ -31,9 +33,10 @@ use crate::{
         file::{Journal, JournalError},
         progress::InHand,
     },
+    keys::{Intent, change::Change},
     observe::{Observer, secret_file, view::ClusterView},
     plan::membership::survey::{Data, Place},
-    playbook::{Node, Playbook},
+    playbook::{self, Node, Playbook},
 };
 
 /// What is said of an artifact that only a run takes apart.
@@ -54,7 +57,14 @@ pub struct Inspected {
 ///
 /// # Errors
 /// What the run would be refused for.
-pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observer) -> Result<Inspected, SetupError> {
+pub async fn inspect(
+    whole: &Playbook,
+    intent: &Intent,
+    view: &ClusterView,
+    observer: &Observer,
+) -> Result<Inspected, SetupError> {
+    let playbook = &intent::at(whole, &intent.change);
+    let later = hop::later(whole, intent);
     let layout = Layout::of(&playbook.state_dir);
     let past = read_journal(&layout, view)?;
     let mut found = Inspected::default();
@@ -67,7 +77,7 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observe
         let Some(member) = view.members.iter().find(|member| *member.name == node.name) else {
             if node.may_join {
                 found.places.push(place(node, &layout, false).await);
-                let inspected = inspect_newcomer(node, playbook, (view, observer), &layout).await;
+                let inspected = inspect_newcomer(node, &intent.change, observer, &layout).await;
                 found.warnings.extend(inspected.map_err(SetupError::of_node(&node.name))?);
                 continue;
             }
@@ -87,6 +97,8 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observe
         let (warnings, is_down) = inspected.map_err(SetupError::of_node(&node.name))?;
         found.warnings.extend(warnings);
         found.down.extend(is_down.then_some(member.id));
+        let later = inspect_later(node, member.id, &later, playbook, &layout).await;
+        found.warnings.extend(later.map_err(SetupError::of_node(&node.name))?);
     }
     Ok(found)
 }
@@ -176,16 +188,54 @@ async fn peek(node: &Node, layout: &Layout) -> Result<Status, ActError> {
 /// One that nobody lists yet, and that may join.
 async fn inspect_newcomer(
     node: &Node,
-    playbook: &Playbook,
-    (view, observer): (&ClusterView, &Observer),
+    change: &Change,
+    observer: &Observer,
     layout: &Layout,
 ) -> Result<Vec<String>, ActError> {
     let node = with_initial_cluster(node, &layout.nodes());
     let own = OwnNode::open(&node, MemberId::default(), layout, None)?;
     let side = own.current().await?;
-    own.check_newcomer(&intent(playbook, view.cluster).change, observer, &side).await?;
+    own.check_newcomer(change, observer, &side).await?;
     own.check_safe(&side).await?;
     own.check_arguments(&side).await
+}
+
+/// What later hops need of this host.
+async fn inspect_later(
+    node: &Node,
+    member: MemberId,
+    later: &[playbook::Hop],
+    playbook: &Playbook,
+    layout: &Layout,
+) -> Result<Vec<String>, ActError> {
+    let own = OwnNode::open(node, member, layout, None)?;
+    let mut warnings = Vec::new();
+    let mut before = match playbook.kind.hop() {
+        Some(hop) if !later.is_empty() => installed(&own, hop).await?,
+        _ => return Ok(warnings),
+    };
+    for hop in later {
+        let after = installed(&own, hop).await.map_err(of_hop(&hop.to))?;
+        if let (Some(before), Some(after)) = (&before, &after) {
+            let accepted = &playbook.strategy.accept_hazards;
+            let checked = own.check_hop((before, after), &playbook.hooks, accepted).await;
+            warnings.extend(checked.map_err(of_hop(&hop.to))?);
+        }
+        if after.is_none() {
+            warnings.push(format!("{}, for {}: {UNTRIED}", node.name, hop.to));
+        }
+        before = after;
+    }
+    Ok(warnings)
+}
+
+/// A hop's release, where it lies unpacked already.
+async fn installed(own: &OwnNode, hop: &playbook::Hop) -> Result<Option<Side>, ActError> {
+    let Some(releases) = own.releases() else { return Err("`binary` is missing".into()) };
+    match artifact::check(&prepare::wanted(&hop.to, &hop.artifact)?, &releases)? {
+        Some(executable) => Ok(Some(own.must_be(executable, &hop.to).await?)),
+        None => Ok(None),
+    }
 }
 
 async fn inspect_node(
@@ -209,8 +259,8 @@ async fn inspect_node(
     let current = own.current().await?;
     own.look_up().await?;
     let mut capability_warning = None;
-    let target = match playbook.kind.releases() {
-        Some((_, to, artifact)) => {
+    let target = match playbook.kind.hop() {
+        Some(playbook::Hop { to, artifact, .. }) => {
             let Some(releases) = own.releases() else { return Err("`binary` is missing".into()) };
             let wanted = prepare::wanted(to, artifact)?;
             let executable = artifact::check(&wanted, &releases)?;
@@ -271,7 +321,13 @@ async fn inspect_node(
     let new = playbook.target().unwrap_or(&current.release);
     let accepted = &playbook.strategy.accept_hazards;
     warnings.extend(own.check_v2((&current, new), target.as_ref(), accepted).await?);
-    warnings.extend(own.check_data_dir(&current.release, new).await?);
+    warnings.extend(match own.check_data_dir(&current.release, new).await {
+        // The run sees to it (`snapshot.rs`).
+        Err(DataDirError::OldLog { node, .. }) => Some(format!(
+            "{node}: agent run has it take a snapshot first, as {new} cannot read what 3.5 wrote into its log"
+        )),
+        looked => looked?,
+    });
     Ok((warnings, is_down))
 }
 

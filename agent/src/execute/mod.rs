@@ -13,6 +13,7 @@ pub mod error;
 mod gate_flags;
 pub mod gone;
 pub mod guard;
+pub mod hop;
 pub mod identity;
 pub mod inspect;
 pub mod intent;
@@ -36,6 +37,7 @@ mod releases;
 pub mod replace_run;
 mod send;
 pub mod setup;
+mod snapshot;
 mod stall;
 mod step;
 mod switch;
@@ -86,6 +88,9 @@ pub const LAST_STATUS: Duration = Duration::from_secs(5);
 /// Everything one run works with.
 #[derive(Debug)]
 pub struct Execution<'r> {
+    /// What was given, with every hop of its way.
+    whole: Playbook,
+    /// The same at the hop that this agent is about.
     pub playbook: Playbook,
     pub me: Arc<Me>,
     pub process: ProcessId,
@@ -191,6 +196,8 @@ pub enum Abort {
 #[derive(Debug)]
 pub struct Ended {
     pub ending: Result<Ending, Abort>,
+    /// Who it was in the end, and at which hop of its way.
+    pub me: Arc<Me>,
     /// Whether this process has stopped a member.
     pub touched: bool,
     pub view: Option<ClusterView>,
@@ -251,6 +258,7 @@ impl Execution<'_> {
         self.console.reporter.down(&down);
         Ended {
             ending,
+            me: self.me,
             touched: self.host.touched,
             stale: self.seen.last_seen.filter(|_| !is_now),
             down,
@@ -335,6 +343,7 @@ impl Execution<'_> {
             Act::Start(member) => as_event(self.start(member).await),
             Act::AwaitReady { member, on } => return self.await_ready(member, on).await,
             Act::AwaitPolls => self.await_polls().await,
+            Act::Hop(change) => self.hop(&change),
             Act::AwaitSettled { back } => self.await_settled(back).await,
             Act::Wait(wait) => self.wait(wait).await,
             Act::Archive(seat) => self.archive(seat).await,

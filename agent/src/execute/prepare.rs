@@ -65,7 +65,7 @@ impl Execution<'_> {
             return;
         }
         let kind = self.playbook.kind.clone();
-        let Some((_, to, artifact)) = kind.releases() else { return };
+        let Some(playbook::Hop { to, artifact, .. }) = kind.hop() else { return };
         let Some(at) = self.host.nodes.iter().position(|node| node.member == step.member) else { return };
         let Some(known) = self.host.nodes[at].sides.clone().filter(|sides| sides.new.release == *to) else { return };
         // The member may be down: a mirror that does not answer must not keep it so.
@@ -138,8 +138,11 @@ impl Execution<'_> {
                     own.check_known_hazards(&current.release, &sides.new, accepted).await?;
                     own.check_settings((&current, &sides.new), accepted).await?;
                 }
-                let warning = self.host.nodes[at].check_target().await?;
+                let warning = self.check_target(at).await?;
                 warning.iter().for_each(|warning| self.warn(warning));
+                if begins && matches!(self.me.verb, Verb::Run | Verb::Resume) {
+                    self.prepare_later_hops(at).await?;
+                }
                 // Last, as they read most.
                 if begins && let Some(sides) = &self.host.nodes[at].sides {
                     let (own, accepted) = (&self.host.nodes[at], &self.playbook.strategy.accept_hazards);
@@ -173,7 +176,7 @@ impl Execution<'_> {
         let current = self.host.nodes[at].current().await?;
         let binary = self.host.nodes[at].node.binary.clone();
         let kind = self.playbook.kind.clone();
-        let Some((from, to, artifact)) = kind.releases() else {
+        let Some(playbook::Hop { from, to, artifact }) = kind.hop() else {
             return Ok(Sides { old: current.clone(), new: current, binary });
         };
         let known = self.host.nodes[at].sides.clone().filter(|sides| sides.new.release == *to);
@@ -202,7 +205,12 @@ impl Execution<'_> {
         }
     }
 
-    async fn install(&mut self, at: usize, to: &Release, artifact: &playbook::Artifact) -> Result<Side, ActError> {
+    pub(super) async fn install(
+        &mut self,
+        at: usize,
+        to: &Release,
+        artifact: &playbook::Artifact,
+    ) -> Result<Side, ActError> {
         let Some(releases) = self.host.nodes[at].releases() else { return Err(ActError::from("`binary` is missing")) };
         let downloads = self.host.state.downloads();
         let artifact = wanted(to, artifact)?;

@@ -18,7 +18,7 @@ use super::{
     bring_up::{bring_up, bring_up_what_can_be_read, open_node, start_what_is_down},
     error::ActError,
     guard::{Order, OwnCommand},
-    identity,
+    hop, identity, intent,
     interrupt::Interrupt,
     line::{Line, Past, compact, past},
     node::OwnNode,
@@ -33,7 +33,7 @@ use crate::{
         file::{Header, Journal, JournalError, Opened},
         progress::Illegal,
     },
-    keys::{ProcessId, host_id::HostId},
+    keys::{Intent, ProcessId, host_id::HostId},
     observe::{ObserveError, Observer, directory::Listed, secret_file},
     plan::{Guard, Me, Verb},
     playbook::Playbook,
@@ -181,14 +181,18 @@ pub async fn set_up(
         }
     };
     let process = ProcessId::own().map_err(SetupError::Own)?;
-    let me = Arc::new(me(&playbook, &options, &state, &identity));
+    let excluded = Arc::new(Excluded::default());
+    let store = Store::new(&observer, excluded.clone());
+    let whole = intent::intent(&playbook, identity.cluster);
+    let intent = hop::found(whole, &past, (&observer, &store), &nodes).await;
+    let me = Arc::new(me(&playbook, intent, &options, &state, &identity));
     reporter.learn(&identity.members);
     reporter.own(&me.seats);
     reporter.tell(RunEvent::Begun { change: Some(&me.intent.change) });
-    let excluded = Arc::new(Excluded::default());
-    let store = Store::new(&observer, excluded.clone());
+    hop::tell(&me, reporter);
     Ok(Execution {
-        playbook,
+        playbook: intent::at(&playbook, &me.intent.change),
+        whole: playbook,
         me,
         process,
         cluster: Cluster { observer, store, excluded, leases: Leases::default(), watch: None, downgrade_asked: None },
@@ -202,9 +206,9 @@ pub async fn set_up(
     })
 }
 
-fn me(playbook: &Playbook, options: &Options, state: &StateDir, identity: &Identity) -> Me {
+fn me(playbook: &Playbook, intent: Arc<Intent>, options: &Options, state: &StateDir, identity: &Identity) -> Me {
     let seats = identity::seats(playbook, state.host(), &identity.members);
-    let me = identity::me(playbook, state.host(), identity.cluster, seats, options.verb);
+    let me = identity::me(playbook, intent, state.host(), seats, options.verb);
     let command = options.order.as_ref().map_or_else(|| Arc::from(""), |order| order.argv.name().into());
     Me { expect_agents: options.expect_agents, command, ..me }
 }

@@ -325,11 +325,11 @@ impl Execution<'_> {
         first.is_none_or(|first| first == self.me.host)
     }
 
-    /// Another agent may have seen the cluster settle first.
+    /// Another agent may have seen the cluster settle first, and may have begun the next hop of the way since.
     async fn is_run_over(&self) -> bool {
         let keys = self.keys().await;
         let run = keys.as_ref().and_then(|keys| keys.run.as_ref());
-        run.is_some_and(|run| run.value.is_over())
+        run.is_some_and(|run| run.value.is_over() || *run.value.intent != *self.me.intent)
     }
 
     async fn compare_hashes(&mut self) -> Event {

@@ -34,7 +34,11 @@ pub(super) const HAZARDS: &[Hazard] = &[
          snapshot, and does not know the entries by which 3.5 published members and versions",
     )
     .when(Log, "the log of a member has entries of 3.5 behind its newest snapshot, as after 3.5 to 3.6 to 3.7 at once")
-    .act(Refuse, "restart each member once more on 3.6 (`kind: Restart`), which has it take a snapshot")
+    .act(
+        Refuse,
+        "`agent run` has each member take a snapshot first; without it, as many entries as `--snapshot-count` says (10,000) have to be \
+         written on 3.6, as a restart makes one of old entries alone where the log has more than 1 MB",
+    )
     .certain()
     .known(&[Seen], &["etcd v3.7.1, server/etcdserver/server.go"]),
     Hazard::way(

@@ -5,6 +5,7 @@
 
 pub mod change;
 mod hex;
+pub mod hops;
 pub mod host_id;
 pub mod host_record;
 pub mod membership;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::unknown::Unknown;
 use change::Change;
+use hops::Hops;
 use host_id::HostId;
 use host_record::HostRecord;
 use membership::{Membership, RoleChange};
@@ -132,12 +134,33 @@ pub struct Intent {
     /// What is known to hurt, and goes on all the same: ids of the catalogue.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accepted_hazards: BTreeSet<String>,
+    /// The way that `change` is a hop of, where a playbook leads over several releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<Arc<Hops>>,
 }
 
-/// Cheap, for searches over millions of states that share one intent; equality compares everything.
+impl Intent {
+    /// The same way, at this hop of it. What is expected of the gates is of its end.
+    pub fn at(&self, hop: &Change) -> Self {
+        let gates = match &self.hops {
+            Some(hops) if hops.is_last(hop) => hops.gates.clone(),
+            Some(_) => BTreeMap::new(),
+            None => self.gates.clone(),
+        };
+        Self { change: hop.clone(), gates, ..self.clone() }
+    }
+
+    /// Whether the other is a hop of the same way, this one or another.
+    pub fn is_on_the_way_of(&self, other: &Self) -> bool {
+        self.hops.is_some() && self.at(&other.change) == *other
+    }
+}
+
+/// Cheap, for searches over millions of states that share one intent but for the hop; equality compares everything.
 impl Hash for Intent {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.cluster.hash(state);
+        self.hops.as_ref().and_then(|hops| hops.number(&self.change)).hash(state);
     }
 }
 

@@ -39,6 +39,10 @@ pub struct Rules {
     pub back_needs_an_old_voter: bool,
     /// What bears this host's id is its own only once its process is gone.
     pub twins_are_refused: bool,
+    /// The baton is given back before another hop of a way.
+    pub hop_gives_the_baton_back: bool,
+    /// Who finalizes or rolls back means the run that stood, and no hop after it.
+    pub verb_is_of_its_hop: bool,
     /// A guarded step ends only when the host is back, or was seen to stay.
     pub guard_awaits_the_host: bool,
     /// A guarded command counts every member of its host as lost.
@@ -93,6 +97,8 @@ impl Default for Rules {
             put_back_looks_first: true,
             back_needs_an_old_voter: true,
             twins_are_refused: true,
+            hop_gives_the_baton_back: true,
+            verb_is_of_its_hop: true,
             guard_awaits_the_host: true,
             guard_counts_the_host: true,
             guard_notes_the_command: true,

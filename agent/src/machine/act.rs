@@ -13,10 +13,10 @@ use crate::{
         progress::{Entry, InHand},
         restart::Binary,
     },
-    keys::{Keys, ProcessId, TakeId, txn::Txn},
+    keys::{Keys, ProcessId, TakeId, change::Change, txn::Txn},
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
-        Finish,
+        Finish, Me,
         membership::{RoleStep, survey::Survey},
         refusal::{Refusal, Wait},
     },
@@ -85,6 +85,8 @@ pub enum Act {
         /// Whether the run went back.
         back: bool,
     },
+    /// Carry out this hop of the way from now on. Answered by [`Event::Hop`].
+    Hop(Box<Change>),
     /// Wait until the keys or the members change, or for a while.
     Wait(Wait),
     /// Put the data in this seat's directory aside, which no process has open. Answered by [`Event::Done`] or [`Event::Failed`].
@@ -125,6 +127,8 @@ pub enum Event {
     },
     Done,
     Failed(Arc<str>),
+    /// What this process does from now on, on another hop of the way.
+    Hop(Arc<Me>),
     /// The process that a command will be.
     Spawned(Command),
     /// Somebody did not show what was asked for.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     journal::{progress::InHand, restart::Direction},
-    keys::{AttemptId, ProcessId, RunId, RunResult, RunState, TakeId, rules::Rules, txn::Txn},
+    keys::{AttemptId, ProcessId, RunId, RunResult, RunState, TakeId, change::Change, rules::Rules, txn::Txn},
     observe::evidence::Evidence,
     plan::{
         self, Case, Me, Next,
@@ -61,6 +61,8 @@ pub struct Agent {
     pub(super) host_written: Option<HostWritten>,
     /// Whether `agent resume` has not taken up yet what it found.
     pub(super) may_resume: bool,
+    /// Whether the last look was one more, as the keys of the one before may have been too old for what its members said.
+    pub(super) looked_again: bool,
 }
 
 /// The baton in this process's hand.
@@ -79,6 +81,7 @@ pub(super) enum Phase {
     Preparing,
     Looking,
     Examining,
+    Hopping,
     Waiting(Wait),
     Settling(Direction),
     Downgrading,
@@ -100,6 +103,7 @@ pub(super) enum Without {
     Rest(Wait),
     /// To wait for the cluster to settle.
     Settle(Direction),
+    Hop(Box<Change>),
     Leave(Ending),
 }
 
@@ -127,6 +131,7 @@ impl Agent {
             refusals: 0,
             host_written: None,
             may_resume: true,
+            looked_again: false,
         }
     }
 
@@ -167,6 +172,7 @@ impl Agent {
                 self.evidence = Some(evidence);
                 self.look()
             }
+            (Phase::Hopping, Event::Hop(me)) => self.set_out_again(me),
             (Phase::Waiting(Wait::CatchUp { .. }), Event::Woke { expired: true }) => self.catch_up_expired(),
             (Phase::Waiting(wait), Event::Woke { expired: true }) => self.leave(Ending::Expired(wait)),
             (Phase::Waiting(_), Event::Woke { expired: false }) => self.look(),
@@ -213,6 +219,22 @@ impl Agent {
         }
     }
 
+    /// To another hop of the way, without the baton: this host prepares for it first.
+    pub(super) fn hop(&mut self, change: Box<Change>) -> Act {
+        match self.baton {
+            Some(held) if self.rules.hop_gives_the_baton_back => self.give_back(held.take, Without::Hop(change)),
+            _ => self.ask(Phase::Hopping, Act::Hop(change)),
+        }
+    }
+
+    /// The agent stays registered: the others know that it takes part in the whole way.
+    fn set_out_again(&mut self, me: Arc<Me>) -> Act {
+        let (rules, process) = (self.rules, self.process);
+        let (is_registered, interrupted) = (self.is_registered, self.interrupted);
+        *self = Self { is_registered, interrupted, ..Self::new(me, rules, process) };
+        self.set_out()
+    }
+
     pub(super) fn hand_over_failed(&mut self, member: MemberId, why: Arc<str>) -> Act {
         self.hand_overs += 1;
         match self.hand_overs < HAND_OVERS {
@@ -257,6 +279,7 @@ impl Agent {
         match then {
             Without::Rest(wait) => self.rest(wait),
             Without::Settle(direction) => self.settle(direction),
+            Without::Hop(change) => self.hop(change),
             Without::Leave(ending) => self.leave(ending),
         }
     }

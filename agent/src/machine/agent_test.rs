@@ -141,3 +141,30 @@ fn under_its_own_mark_a_member_that_leads_does_not_wait_for_the_others() {
     assert_eq!(driven.then(Event::Yes(Revision(5))), "look, hand over");
     assert_eq!(driven.keys.agents.len(), 3, "with {:?} at work too", host(2));
 }
+
+/// The keys of a look are read before its members answer: by then this hop may be over, and the next one be under way.
+#[test]
+fn a_member_that_is_ahead_on_the_way_refuses_the_run_only_after_one_more_look() {
+    let [first, second] = crate::plan::samples::way();
+    for (release, acts) in [
+        ("3.6.14", "prepare, look, register, look, look, end Refused MemberVersion"),
+        ("3.6.13", "prepare, look, register, look, end Refused MemberVersion"), // no hop leads there
+    ] {
+        let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*").about(&first);
+        crate::plan::samples::with_release(&mut driven.view, 1, release);
+        assert_eq!(driven.start(None), acts, "{release}");
+    }
+    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*").about(&first);
+    (0..3).for_each(|member| crate::plan::samples::with_release(&mut driven.view, member, "3.5.33"));
+    crate::plan::samples::with_release(&mut driven.view, 1, "3.6.14");
+    let mut act = driven.agent.on(Event::Started { in_hand: None, down: Vec::new() });
+    let mut looks = 0;
+    while let Some(asked) = act.take_if(|asked| !matches!(asked, Act::Hop(_) | Act::Exit(_))) {
+        looks += usize::from(asked == Act::Look);
+        act = driven.answer(&asked);
+        if looks == 2 {
+            driven.keys.run.iter_mut().for_each(|run| run.value.intent = second.clone());
+        }
+    }
+    assert_eq!(act, Some(Act::Hop(Box::new(second.change.clone()))));
+}

@@ -16,6 +16,7 @@ use crate::{
     plan::{
         self, Guard as Asked, Next, Verb,
         action::{Action, Guard, Restart},
+        hops,
         membership::Move,
         refusal::{Refusal, Wait},
     },
@@ -53,6 +54,11 @@ impl Agent {
             let takes_up = matches!(next, Next::Move { .. } | Next::Members(Move::Note(_)));
             self.may_resume = self.is_to_be_resumed(&looked) && !takes_up;
         }
+        let may_be_behind = self.may_be_behind(&next);
+        let had_looked_again = std::mem::replace(&mut self.looked_again, may_be_behind);
+        if may_be_behind && !had_looked_again {
+            return self.look();
+        }
         let is_fresh = looked.lease_is_fresh;
         let membership = looked.survey.as_ref().zip(looked.view.as_ref());
         let membership = membership.map(|(survey, view)| plan::membership::initial(&self.me.intent, view, survey));
@@ -63,6 +69,7 @@ impl Agent {
             Next::Wait(wait) if self.only_asks() => self.leave(Ending::NotYet(wait)),
             Next::Wait(wait) => self.rest(wait),
             Next::Examine => self.ask(Phase::Examining, Act::Examine),
+            Next::Hop(change) => self.hop(change),
             Next::Finish(finish) => self.leave(Ending::Finished(finish)),
             Next::CleanUp(_) if self.only_asks() => self.leave(Ending::NotYet(Wait::Answer)),
             Next::CleanUp(txn) => self.send(txn, Then::Look),
@@ -86,6 +93,16 @@ impl Agent {
             Next::Step(Action::Restart(go)) => self.go(go, fresh),
             Next::Step(Action::Guard(go)) => self.go_guarded(go, fresh),
             Next::Members(next) => self.change_members(next, &keys, (is_fresh, fresh)),
+        }
+    }
+
+    /// The keys of a look are read before its members answer. Meanwhile this hop may have ended, and a member may be on the next one.
+    fn may_be_behind(&self, next: &Next) -> bool {
+        match next {
+            Next::Refuse(Refusal::LeaderVersion { release, .. } | Refusal::MemberVersion { release, .. }) => {
+                hops::is_ahead(&self.me.intent, release)
+            }
+            _ => false,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
         restart::{Binary, Direction, InHand, Stage, Step},
     },
     keys::{
-        At, AttemptId, Baton, Keys, Participant, ProcessId, RunState, StepLock, TakeId,
+        At, AttemptId, Baton, Intent, Keys, Participant, ProcessId, RunState, StepLock, TakeId,
         host_id::HostId,
         rules::Rules,
         seat::Seats,
@@ -133,6 +133,13 @@ impl Driven {
         self
     }
 
+    /// An agent that is about this, and so is the run.
+    pub(super) fn about(mut self, intent: &Arc<Intent>) -> Self {
+        self.agent = agent(Me { intent: intent.clone(), ..samples::me(&[1]) });
+        self.keys.run.iter_mut().for_each(|run| run.value.intent = intent.clone());
+        self
+    }
+
     pub(super) fn without_answers(mut self) -> Self {
         self.answers = false;
         self
@@ -220,6 +227,7 @@ pub(super) fn word(act: &Act) -> String {
         Act::AwaitReady { .. } => "ready".into(),
         Act::AwaitPolls => "let polls end".into(),
         Act::AwaitSettled { .. } => "settle".into(),
+        Act::Hop(_) => "hop".into(),
         Act::Wait(wait) => format!("wait {}", name_of(wait)),
         Act::Archive(_) => "archive".into(),
         Act::AddMember(_) => "add".into(),

@@ -21,6 +21,7 @@ use crate::{
     journal::restart::Direction,
     keys::{
         At, Keys, RunId, RunResult, RunState, StepLock,
+        change::Change,
         rules::Rules,
         seat::Seats,
         txn::{Op, Txn},
@@ -93,6 +94,13 @@ pub enum Action {
     Hold,
     /// Wait until versions, gates and hashes agree everywhere.
     Settle,
+    /// Another hop of a way over several releases begins; its steps follow.
+    Hop {
+        /// Counted from 1.
+        number: usize,
+        of: usize,
+        change: Change,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +131,7 @@ pub fn forecast(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence
         number: 0,
     };
     world.start(down);
+    world.begin_hop();
     let end = world.run();
     Forecast { steps: world.steps, end, newcomers: BTreeMap::new() }
 }
@@ -233,6 +242,11 @@ impl World<'_> {
                 return Some(End::Unforeseen);
             }
             Next::Begin => self.begin(),
+            Next::Hop(change) => {
+                let intent = Arc::new(self.me.intent.at(&change));
+                (self.me.intent, self.joined) = (intent, None);
+                self.begin_hop();
+            }
             Next::Move { to, .. } => self.set_state(to),
             Next::CleanUp(txn) => self.clean_up(&txn),
             Next::Adopt(member) => {
@@ -261,6 +275,14 @@ impl World<'_> {
         let value = target::new_run(RunId(0), &self.me.intent, &self.view);
         self.joined = Some(value.id);
         self.keys.run = Some(At { created: Revision(0), modified: Revision(0), value });
+    }
+
+    /// Where the way has several hops.
+    fn begin_hop(&mut self) {
+        let intent = self.me.intent.clone();
+        let Some(hops) = &intent.hops else { return };
+        let (number, of) = (hops.number(&intent.change).unwrap_or_default(), hops.changes.len());
+        self.add(None, Action::Hop { number, of, change: intent.change.clone() }, false);
     }
 
     fn set_state(&mut self, state: RunState) {
@@ -304,6 +326,12 @@ impl World<'_> {
         self.joined = self.keys.run.as_ref().map(|run| run.value.id);
         let result = if back { RunResult::RolledBack } else { RunResult::Reached };
         self.set_state(RunState::Done { result });
+        let version = self.me.intent.change.kind().settled_version(&self.view, back);
+        for member in self.view.members.iter().map(|member| member.id).collect::<Vec<_>>() {
+            self.set(member, |report| {
+                (report.cluster_version, report.downgrade) = (version.or(report.cluster_version), None);
+            });
+        }
     }
 
     fn go(&mut self, go: Restart) {

@@ -12,6 +12,7 @@ pub mod forecast;
 pub mod gates;
 mod guard;
 pub mod hazard;
+pub mod hops;
 pub mod in_store;
 pub mod membership;
 pub mod no_return;
@@ -40,8 +41,8 @@ use proto::{ClusterVersion, MemberId};
 use crate::{
     journal::restart::Direction,
     keys::{
-        At, AttemptId, Intent, Keys, Participant, ProcessId, Run, RunId, RunResult, RunState, host_id::HostId,
-        rules::Rules, seat::Seats, txn::Txn,
+        At, AttemptId, Intent, Keys, Participant, ProcessId, Run, RunId, RunResult, RunState, change::Change,
+        host_id::HostId, rules::Rules, seat::Seats, txn::Txn,
     },
     observe::{
         evidence::Evidence,
@@ -105,7 +106,7 @@ impl Me {
 /// Cheap, for the model checker: nothing else of it differs between the agents of one host.
 impl Hash for Me {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.host, self.verb).hash(state);
+        (self.host, self.verb, &self.intent).hash(state);
     }
 }
 
@@ -188,6 +189,8 @@ pub enum Next {
     Members(Move),
     /// Every member is where it should be: wait for the cluster to settle, then end the run.
     Settle,
+    /// Another hop of the way that the intent is on.
+    Hop(Box<Change>),
     /// Nothing more for this host.
     Finish(Finish),
 }

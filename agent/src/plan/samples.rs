@@ -13,6 +13,7 @@ use crate::{
         At, AttemptId, Baton, Finalize, Going, Intent, Keys, Participant, ProcessId, Run, RunId, RunState, StepLock,
         TakeId,
         change::{Change, Upgrade},
+        hops::Hops,
         host_id::HostId,
         rules::Rules,
         seat::Seats,
@@ -181,7 +182,16 @@ pub(crate) fn intent(from: &str, to: &str) -> Intent {
         gates: Default::default(),
         finalize: Finalize::Auto,
         accepted_hazards: Default::default(),
+        hops: None,
     }
+}
+
+/// A way of two hops, at each of them.
+pub(crate) fn way() -> [Arc<Intent>; 2] {
+    let changes = [intent(">=3.4, <3.5", "3.5.33"), intent("=3.5.33", "3.6.14")].map(|intent| intent.change);
+    let hops = Some(Arc::new(Hops { changes: changes.to_vec(), gates: Default::default() }));
+    let whole = Intent { hops, ..intent(">=3.4, <3.5", "3.5.33") };
+    changes.map(|change| Arc::new(whole.at(&change)))
 }
 
 /// Of these members of a host.

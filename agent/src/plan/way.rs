@@ -54,7 +54,7 @@ impl<'a> Way<'a> {
     }
 
     /// Why no release such as this may follow what members run, where that is so: etcd goes by one minor at a time, and not down below
-    /// 3.5, which is what a playbook may ask for.
+    /// 3.5.
     pub fn too_far(&self) -> Option<String> {
         let to = self.to.cluster_version();
         let is_too_far = |from: &&Release| {
@@ -63,7 +63,10 @@ impl<'a> Way<'a> {
             !is_next || (to < from && (to.major, to.minor) < LOWEST)
         };
         let from = self.view.reports().map(|report| &report.release).find(is_too_far)?;
-        Some(format!("no run goes from {from} to {}: it goes by one minor at a time, and not down below 3.5", self.to))
+        Some(format!(
+            "no hop goes from {from} to {}: etcd goes by one minor at a time, and not down below 3.5; look at each hop of a longer way by itself",
+            self.to
+        ))
     }
 
     /// Whose database is to be read, as anything that it may show matters.

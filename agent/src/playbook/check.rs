@@ -48,8 +48,8 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
 /// An upgrade that leads down would be refused with the cluster at hand alone. A downgrade that leads up is left to that: how far
 /// down a cluster may go depends on it, too.
 fn an_upgrade_leads_up(playbook: &Playbook) -> Result<(), Misfit> {
-    let Kind::Upgrade { from, to, .. } = &playbook.kind else { return Ok(()) };
-    let to = &to.0;
+    let Kind::Upgrade(hops) = &playbook.kind else { return Ok(()) };
+    let (from, to) = (&hops.first().from, &hops.last().to.0);
     // A pre-release matches only what names it, and so nothing that is tried here; one of another major is another question.
     let names_another = |comparator: &semver::Comparator| !comparator.pre.is_empty() || comparator.major != to.major;
     if !to.pre.is_empty() || from.comparators.iter().any(names_another) {
@@ -127,7 +127,7 @@ fn names_are_distinct(playbook: &Playbook) -> Result<(), Misfit> {
 
 /// A binary goes live at its own node's step, which a shared symlink would do for another node too.
 fn binaries_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
-    let Some(_) = playbook.kind.releases() else { return Ok(()) };
+    let Some(_) = playbook.kind.hops() else { return Ok(()) };
     match repeated(playbook.nodes.iter().map(|node| &node.binary)) {
         Some((index, Some(_))) => {
             let path = [Key("nodes"), Item(index), Key("binary")];
@@ -169,7 +169,7 @@ fn files_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
 }
 
 fn another_release_switches_binaries(playbook: &Playbook) -> Result<(), Misfit> {
-    let Some(_) = playbook.kind.releases() else { return Ok(()) };
+    let Some(_) = playbook.kind.hops() else { return Ok(()) };
     playbook.nodes.iter().enumerate().try_for_each(|(index, node)| switches_its_binary(index, node))
 }
 
@@ -193,9 +193,9 @@ fn names(process: &Process, binary: &Path) -> bool {
 }
 
 fn one_file_for_each_path(playbook: &Playbook) -> Result<(), Misfit> {
-    let Some(to) = playbook.target() else { return Ok(()) };
+    let Some(hops) = playbook.kind.hops() else { return Ok(()) };
     for (index, node) in playbook.nodes.iter().enumerate() {
-        if let Err(clash) = node.files_for(to) {
+        if let Some(clash) = hops.iter().find_map(|hop| node.files_for(&hop.to).err()) {
             let path = [Key("nodes"), Item(index), Key("files"), Item(clash.entries.1), Key("for")];
             return Err(Misfit::at(
                 path,
@@ -210,7 +210,7 @@ fn one_file_for_each_path(playbook: &Playbook) -> Result<(), Misfit> {
 /// There is no point of no return to hold before, and a hold that never comes would be waited for.
 fn nothing_to_finalize_in_one_release(playbook: &Playbook) -> Result<(), Misfit> {
     let (what, kind) = match (&playbook.kind, playbook.strategy.finalize) {
-        (_, Finalize::Auto) | (Kind::Upgrade { .. } | Kind::Downgrade { .. }, _) => return Ok(()),
+        (_, Finalize::Auto) | (Kind::Upgrade(_) | Kind::Downgrade(_), _) => return Ok(()),
         (Kind::Restart { .. }, Finalize::Manual) => ("a restart", "Restart"),
         (Kind::Scale { .. }, Finalize::Manual) => ("a change of members", "Scale"),
         (Kind::Replace { .. }, Finalize::Manual) => ("a change of members", "Replace"),

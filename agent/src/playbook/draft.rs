@@ -46,6 +46,8 @@ pub enum Work {
         kind: &'static str,
         /// The lowest release that a member runs.
         lowest: Release,
+        /// What is gone over before `to`.
+        hops: Vec<Release>,
         /// The release for every member.
         to: Release,
         /// Where it comes from, if that is known.
@@ -192,15 +194,19 @@ impl Work {
             }
             Self::Scale { members } => members::scale(text, members),
             Self::Replace { member, by } => members::replace(text, member, by),
-            Self::Release { lowest, to, source, sha256, executable, .. } => {
+            Self::Release { lowest, hops, to, source, sha256, executable, .. } => {
                 let version = lowest.cluster_version();
                 writeln!(text, "\n# What every member must run now, unless it is at `to` already.")?;
-                writeln!(
-                    text,
-                    "from: \">={lowest}, <{}.{}\"\nto: {to}\n\nartifact:",
-                    version.major,
-                    version.minor + 1
-                )?;
+                writeln!(text, "from: \">={lowest}, <{}.{}\"\nto: {to}", version.major, version.minor + 1)?;
+                if !hops.is_empty() {
+                    let hops: Vec<_> = hops.iter().map(ToString::to_string).collect();
+                    writeln!(
+                        text,
+                        "# Every release on the way, in this order. Each hop has a point of no return of its own."
+                    )?;
+                    writeln!(text, "hops: [{}]", hops.join(", "))?;
+                }
+                writeln!(text, "\nartifact:")?;
                 match source {
                     Some(source) => writeln!(text, "  source: {}", scalar(source))?,
                     None => {
@@ -344,7 +350,7 @@ mod tests {
             cluster,
             members: vec![DraftMember { endpoint: "https://10.0.0.1:2379".into(), remark: "a, 3.5.30".into() }],
             voters: 1,
-            work: Work::Release { kind: "Upgrade", lowest, to, source: None, sha256: None, executable },
+            work: Work::Release { kind: "Upgrade", lowest, hops: vec![], to, source: None, sha256: None, executable },
             state_dir: Some("/srv/state".into()),
             nodes: vec![DraftNode {
                 name: "a".into(),
@@ -384,7 +390,7 @@ mod tests {
         let read = Playbook::parse(&text, Path::new("/x.yaml")).unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(read.cluster.endpoints, ["https://10.0.0.1:2379"]);
         assert_eq!(Cluster { endpoints: Vec::new(), ..read.cluster.clone() }, draft.cluster);
-        assert_eq!(read.kind.releases().unwrap().0.to_string(), ">=3.5.30, <3.6");
+        assert_eq!(read.kind.hop().unwrap().from.to_string(), ">=3.5.30, <3.6");
         let crate::playbook::Runtime::Process(process) = &read.nodes[0].runtime else { panic!("{text}") };
         let DraftRuntime::Process(found) = &draft.nodes[0].runtime else { panic!() };
         assert_eq!((&process.argv[0], &process.argv[1..]), (&"{{binary}}".to_owned(), &found.arguments[..]));

@@ -10,6 +10,7 @@ pub mod draft;
 pub mod fault;
 pub mod model;
 pub mod reference;
+pub mod release;
 pub mod select;
 pub mod template;
 pub mod unit;
@@ -28,9 +29,10 @@ pub use check::POLLS;
 pub use cluster::{Auth, Cluster, Tls};
 pub use fault::{Mistake, Place, PlaybookError};
 pub use model::{
-    Artifact, Command, ConditionalArgs, ConditionalFile, Finalize, Gates, Hooks, Kind, Node, OnFailure, Order,
-    Playbook, Process, Runtime, Source, Stop, Strategy, Verify,
+    Command, ConditionalArgs, ConditionalFile, Finalize, Gates, Hooks, Kind, Node, OnFailure, Order, Playbook, Process,
+    Runtime, Stop, Strategy, Verify,
 };
+pub use release::{Artifact, Hop, Hops, Source};
 pub use select::Clash;
 pub use template::{Context, TemplateError, expand, expand_all};
 

@@ -13,7 +13,11 @@ use proto::{MemberId, Release};
 use semver::VersionReq;
 use serde::Serialize;
 
-use super::{Sha256, cluster::Cluster, secret, unit};
+use super::{
+    cluster::Cluster,
+    release::{Hop, Hops, Source},
+    secret, unit,
+};
 
 /// What one host was told to do, in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,24 +47,10 @@ pub struct Playbook {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind")]
 pub enum Kind {
-    /// Every member runs `to` in the end.
-    Upgrade {
-        /// What every member must run before, or already be at `to`. A pre-release never satisfies a
-        /// requirement that does not name one (semver's own rule).
-        #[serde(serialize_with = "unit::text")]
-        from: VersionReq,
-        to: Release,
-        /// Where the new release comes from.
-        artifact: Artifact,
-    },
-    /// Every member runs `to` in the end, an older release, a minor down at most.
-    Downgrade {
-        /// What every member must run before, or already be at `to`.
-        #[serde(serialize_with = "unit::text")]
-        from: VersionReq,
-        to: Release,
-        artifact: Artifact,
-    },
+    /// Every member runs the release of the last hop in the end.
+    Upgrade(Hops),
+    /// The same, to an older release.
+    Downgrade(Hops),
     /// Every member was started once for this id: a change of configuration or gates.
     Restart {
         /// Free text, such as a ticket or a date; another id is another run.
@@ -83,49 +73,23 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What every member must run before, what it is to run, and where that comes from; a restart has none of it.
-    pub fn releases(&self) -> Option<(&VersionReq, &Release, &Artifact)> {
+    /// The releases that every member is brought to, one after the other; a restart and a change of members have none.
+    pub fn hops(&self) -> Option<&Hops> {
         match self {
-            Self::Upgrade { from, to, artifact } | Self::Downgrade { from, to, artifact } => Some((from, to, artifact)),
+            Self::Upgrade(hops) | Self::Downgrade(hops) => Some(hops),
             Self::Restart { .. } | Self::Scale { .. } | Self::Replace { .. } => None,
         }
+    }
+
+    /// The hop that is gone now, and the only one of a playbook that an agent carries out; a restart has none of it.
+    pub fn hop(&self) -> Option<&Hop> {
+        self.hops().map(Hops::last)
     }
 
     /// Whether members come or go by it.
     pub fn changes_members(&self) -> bool {
         matches!(self, Self::Scale { .. } | Self::Replace { .. })
     }
-}
-
-/// A release to be installed: a directory, one executable, or a `.tar.gz`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Artifact {
-    #[serde(flatten)]
-    pub source: Source,
-    /// The executable's file name inside a directory or archive.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub executable: Option<String>,
-}
-
-/// Where an artifact is, its templates already expanded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Source {
-    /// Fetched over http or https; never used before the digest was compared.
-    Url {
-        /// The address. Its query is not written out.
-        #[serde(rename = "source", serialize_with = "secret::without_query")]
-        url: String,
-        /// The digest that the bytes must have.
-        sha256: Sha256,
-    },
-    /// A file or directory of this host.
-    Path {
-        #[serde(rename = "source")]
-        path: PathBuf,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        sha256: Option<Sha256>,
-    },
 }
 
 /// One member that runs on this host.
@@ -320,7 +284,7 @@ pub struct Hooks {
 impl Playbook {
     /// The release that every member runs in the end; a restart has none.
     pub fn target(&self) -> Option<&Release> {
-        self.kind.releases().map(|(_, to, _)| to)
+        self.kind.hop().map(|hop| &hop.to)
     }
 
     /// This host's node of that name.
@@ -342,19 +306,9 @@ impl Playbook {
     /// Whether the normal form leaves something out: values of `env`, the query of a URL.
     pub fn has_secrets(&self) -> bool {
         let has_env = |node: &Node| matches!(&node.runtime, Runtime::Process(process) if !process.env.is_empty());
-        let source = self.kind.releases().map(|(_, _, artifact)| &artifact.source);
-        let has_query = matches!(source, Some(Source::Url { url, .. }) if secret::in_text(url) != *url);
-        self.nodes.iter().any(has_env) || has_query
-    }
-}
-
-impl Source {
-    /// The digest that the artifact must have, if one was given.
-    pub fn sha256(&self) -> Option<&Sha256> {
-        match self {
-            Self::Url { sha256, .. } => Some(sha256),
-            Self::Path { sha256, .. } => sha256.as_ref(),
-        }
+        let has_query =
+            |hop: &Hop| matches!(&hop.artifact.source, Source::Url { url, .. } if secret::in_text(url) != *url);
+        self.nodes.iter().any(has_env) || self.kind.hops().is_some_and(|hops| hops.iter().any(has_query))
     }
 }
 

@@ -122,10 +122,6 @@ pub(super) fn size<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S
     serializer.serialize_str(&format_size(*bytes))
 }
 
-pub(super) fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
-
 pub(super) fn optional_text<T: Display, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => serializer.collect_str(value),

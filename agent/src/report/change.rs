@@ -1,7 +1,10 @@
 //! The words for each kind of change. What it asks of a run is in `plan/change/`.
 
 use super::names::printable;
-use crate::keys::change::{Change, Downgrade, Replace, Restart, Scale, Upgrade};
+use crate::keys::{
+    Intent,
+    change::{Change, Downgrade, Replace, Restart, Scale, Upgrade},
+};
 
 /// What people and scripts are told of one.
 pub(crate) struct Words {
@@ -21,6 +24,18 @@ pub(crate) struct Words {
     pub against_downgrade: String,
 }
 
+/// A run in a phrase, with the hop that it is of a longer way: `to 3.6.14 (hop 2 of 3)`.
+pub(crate) fn run(intent: &Intent) -> String {
+    let what = words(Some(&intent.change)).run;
+    match &intent.hops {
+        Some(hops) => {
+            let number = hops.number(&intent.change).unwrap_or_default();
+            format!("{what} (hop {number} of {})", hops.changes.len())
+        }
+        None => what,
+    }
+}
+
 /// The words; general ones where it is not known what is changed.
 pub(crate) fn words(change: Option<&Change>) -> Words {
     match change {
@@ -28,7 +43,9 @@ pub(crate) fn words(change: Option<&Change>) -> Words {
             at_target: format!("at {to}"),
             run: format!("to {to}"),
             expected: format!("`{from}` or {to}"),
-            skips_minor: format!(": the way to {to} leaves out a minor"),
+            skips_minor: format!(
+                ": the way to {to} leaves out a minor; name a release of each in between in `hops`, or in `artifacts`"
+            ),
             against_downgrade: format!("the way to {to} needs a version that rises"),
             ..general()
         },

@@ -29,6 +29,7 @@ fn run(state: RunState) -> Run {
         gates,
         finalize: Finalize::Manual,
         accepted_hazards: Default::default(),
+        hops: None,
     };
     Run {
         id: RunId(1),

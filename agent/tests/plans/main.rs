@@ -15,6 +15,7 @@ use std::{
 
 use agent::{
     execute::{
+        hop,
         identity::{known, seats},
         intent::intent,
     },
@@ -111,7 +112,7 @@ fn plan(folder: &Path) -> String {
         host,
         host_name: "h1".into(),
         seats: seats(&playbook, host, &known(&playbook, &view)),
-        intent: intent(&playbook, view.cluster),
+        intent: hop::due(intent(&playbook, view.cluster), keys.run.as_ref().map(|run| &run.value), &view),
         verb: verb(folder),
         allow_degraded: playbook.strategy.allow_degraded,
         allow_downtime: playbook.strategy.allow_downtime,

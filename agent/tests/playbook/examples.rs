@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use agent::playbook::{Kind, Playbook, Runtime, Source};
+use agent::playbook::{Hop, Kind, Playbook, Runtime, Source};
 use proto::Release;
 
 use super::{REPLACE, RESTART, SCALE, SOUND, parse, without_secrets};
@@ -38,10 +38,32 @@ fn the_normal_form_has_the_defaults_filled_in() {
     insta::assert_snapshot!("normal_restart", Playbook::parse(RESTART, file).unwrap().to_yaml().unwrap());
 }
 
+/// By `artifacts`, or by one `artifact` and the releases in between.
+#[test]
+fn a_way_over_several_releases_is_hop_after_hop() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../playbooks/upgrade-hops.yaml");
+    let source = fs::read_to_string(folder).unwrap();
+    let hops_of = |source: &str| {
+        let playbook = parse(source).unwrap_or_else(|error| panic!("{error}"));
+        let hop = |hop: &Hop| (hop.from.to_string(), hop.to.to_string(), hop.artifact.source.clone());
+        playbook.kind.hops().unwrap().iter().map(hop).collect::<Vec<_>>()
+    };
+    let by_release = hops_of(&source);
+    let ways: Vec<_> = by_release.iter().map(|(from, to, _)| (from.as_str(), to.as_str())).collect();
+    assert_eq!(ways, [(">=3.4.37, <3.5", "3.5.33"), ("=3.5.33", "3.6.14"), ("=3.6.14", "3.7.1")]);
+    let (start, end) = (source.find("\nartifacts:").unwrap(), source.find("\nnodes:").unwrap());
+    let one = "\nhops: [3.5.33, 3.6.14]\nartifact: { source: \"/srv/etcd-v{{version}}\", executable: etcd }\n";
+    let of_one = hops_of(&format!("{}{one}{}", &source[..start], &source[end..]));
+    let paths = of_one.iter().map(|(_, _, source)| serde_json::to_value(source).unwrap()["source"].clone());
+    assert_eq!(paths.collect::<Vec<_>>(), ["/srv/etcd-v3.5.33", "/srv/etcd-v3.6.14", "/srv/etcd-v3.7.1"]);
+    assert_same_when_normal(&parse(&source).unwrap());
+}
+
 #[test]
 fn a_playbook_means_what_it_says() {
     let playbook = Playbook::parse(SOUND, Path::new("/etc/baton/upgrade.yaml")).unwrap();
-    let Kind::Upgrade { from, to, artifact } = &playbook.kind else { panic!("{:?}", playbook.kind) };
+    let Kind::Upgrade(hops) = &playbook.kind else { panic!("{:?}", playbook.kind) };
+    let Hop { from, to, artifact } = hops.last();
     assert_eq!(from.to_string(), ">=3.5.32, <3.6");
     assert_eq!(to, &Release::new(3, 6, 14));
     let Source::Url { url, sha256 } = &artifact.source else { panic!("{:?}", artifact.source) };

@@ -303,6 +303,46 @@ fn artifact() {
     );
 }
 
+/// A way over several releases.
+#[test]
+fn hops() {
+    let way = SOUND
+        .replace("  sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n", "")
+        .replace("https://mirror.example/", "/srv/")
+        .replace("\">=3.5.32, <3.6\"\nto: 3.6.14", "\">=3.4.37, <3.5\"\nto: 3.7.1\nhops: [3.5.33, 3.6.14]");
+    golden(
+        "hops",
+        &way,
+        &[
+            ("hops: [3.5.33, 3.6.14]", "hops: [3.6.14]\nartifacts: {}"),
+            ("hops: [3.5.33, 3.6.14]", "hops: [3.5.33]"),
+            ("hops: [3.5.33, 3.6.14]", "hops: [3.6.14, 3.5.33]"),
+            ("hops: [3.5.33, 3.6.14]", "hops: [3.5.33, 3.5.33, 3.6.14]"),
+            ("hops: [3.5.33, 3.6.14]", "hops: [3.5.33, 3.6]"),
+            ("hops: [3.5.33, 3.6.14]", "hops: 3.6.14"),
+            ("etcd-v{{version}}", "etcd-v3.7.1"),
+            ("  executable: etcd", "  sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
+            ("kind: Upgrade", "kind: Downgrade"),
+        ],
+    );
+    let artifact = &way[way.find("artifact:").unwrap()..way.find("state_dir:").unwrap()];
+    let by_release = "artifacts:\n  3.7.1: { source: c }\n  3.5.33: { source: a }\n  3.6.14: { source: b }\n";
+    let by_release = way.replace(artifact, by_release).replace("hops: [3.5.33, 3.6.14]\n", "");
+    golden(
+        "artifacts",
+        &by_release,
+        &[
+            ("  3.7.1: { source: c }\n", ""),
+            ("  3.6.14: { source: b }\n", ""),
+            ("  3.7.1: {", "  3.8.0: {"),
+            ("  3.7.1: {", "  v3.7.1: {"),
+            ("  3.7.1: { source: c }", "  3.7.1: c"),
+            ("  3.7.1: { source: c }", "  3.7.1: { source: c, to: d }"),
+            ("to: 3.7.1", "to: 3.6.14"),
+        ],
+    );
+}
+
 #[test]
 fn nodes() {
     golden(
@@ -376,12 +416,5 @@ fn units() {
 
 #[test]
 fn not_in_this_release() {
-    golden(
-        "not_in_this_release",
-        SOUND,
-        &[
-            ("state_dir: state", "backup: { dir: /var/backups, keep: 3 }"),
-            ("state_dir: state", "hops: [3.5.30, 3.6.14]"),
-        ],
-    );
+    golden("not_in_this_release", SOUND, &[("state_dir: state", "backup: { dir: /var/backups, keep: 3 }")]);
 }

@@ -29,6 +29,7 @@ fn belongs(field: &Field, kind: &str, runtime: &str) -> bool {
 /// A group of a playbook made of the table alone: with every field, or only with those that must be there.
 fn made(group: Option<&Field>, kind: &str, runtime: &str, is_full: bool) -> Value {
     let rows = children(group.map(|field| field.path)).filter(|row| belongs(row, kind, runtime));
+    let rows = rows.filter(|row| !matches!(row.need, Need::Instead(_)));
     let mut made = Map::new();
     for row in rows.filter(|row| is_full || row.is_required_for(kind)) {
         let value = match (row.path, row.shape) {
@@ -156,6 +157,33 @@ fn what_must_be_there_is_missed_by_parser_and_schema() {
             assert_eq!(schema.is_err(), must, "{kind} {runtime} without {}: {schema:?}", field.path);
         }
     });
+}
+
+#[test]
+fn one_field_or_another_is_taken_by_parser_and_schema() {
+    let schema = Schema::new();
+    for field in FIELDS {
+        let Need::Instead(other) = field.need else { continue };
+        let mut both = playbook("Upgrade", "process", true);
+        (both[field.key()], both[other]) = (yaml(field.example), yaml(find(other).example));
+        if find(other).example.is_empty() {
+            both[other] = made(Some(find(other)), "Upgrade", "process", true);
+        }
+        assert!(parsed(&both).is_err() && schema.takes(&both).is_err(), "{}", text(&both));
+        let mut one = playbook("Upgrade", "process", true);
+        one[field.key()] = yaml(field.example);
+        one.as_object_mut().unwrap().remove(other);
+        // One digest is of one release.
+        if let Some(artifact) = one.pointer_mut("/artifact") {
+            artifact.as_object_mut().unwrap().remove("sha256");
+        }
+        parsed(&one).unwrap_or_else(|error| panic!("{error}"));
+        schema.takes(&one).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+fn find(path: &str) -> &'static Field {
+    FIELDS.iter().find(|field| field.path == path).unwrap()
 }
 
 #[test]
@@ -378,7 +406,7 @@ fn the_table_is_whole() {
         if let Some(parent) = field.parent() {
             assert!(FIELDS.iter().any(|other| other.path == parent), "{} has no group", field.path);
         }
-        if let Need::Beside(other) = field.need {
+        if let Need::Beside(other) | Need::Unless(other) | Need::Instead(other) = field.need {
             assert!(children(field.parent()).any(|row| row.key() == other), "{}", field.path);
         }
     }

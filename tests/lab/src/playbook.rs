@@ -1,6 +1,10 @@
 //! The playbooks that scenarios hand to agents: one per host, with the members that run on it.
 
-use std::{fmt::Write as _, fs, path::PathBuf};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use proto::Release;
 
@@ -20,6 +24,8 @@ pub struct Upgrade {
     pub to: Release,
     /// `artifact.source`: a path, or a URL.
     pub source: PathBuf,
+    /// The releases that are gone over on the way: with one, `artifacts` has them all.
+    pub between: Vec<Build>,
     /// `cluster.endpoints`; every member's own where there are none.
     pub endpoints: Vec<String>,
     /// More lines under `cluster`, such as `auth: { … }`.
@@ -55,6 +61,7 @@ impl Upgrade {
             from: format!(">={}, <{}.{}", layout.release, now.major, now.minor + 1),
             to: to.release.clone(),
             source: to.executable(),
+            between: Vec::new(),
             endpoints: Vec::new(),
             cluster: Vec::new(),
             restart: None,
@@ -140,8 +147,16 @@ impl Upgrade {
 
     fn releases(&self, text: &mut String) -> Result<(), Error> {
         writeln!(text, "from: {}\nto: {}", quoted(&self.from), self.to)?;
-        writeln!(text, "artifact:\n  source: {}", quoted(&self.source.to_string_lossy()))?;
-        Ok(lines(text, "  ", &self.artifact)?)
+        let source = |path: &Path| quoted(&path.to_string_lossy());
+        if self.between.is_empty() {
+            writeln!(text, "artifact:\n  source: {}", source(&self.source))?;
+            return Ok(lines(text, "  ", &self.artifact)?);
+        }
+        writeln!(text, "artifacts:")?;
+        for build in &self.between {
+            writeln!(text, "  {}: {{ source: {} }}", build.release, source(&build.executable()))?;
+        }
+        Ok(writeln!(text, "  {}: {{ source: {} }}", self.to, source(&self.source))?)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use tests::{chance::Chance, fault::Moment, on_both, rollout::Rollout, system::System};
 
-use crate::{downgrade, kill::kill_at, rollout};
+use crate::{downgrade, hops, kill::kill_at, rollout};
 
 on_both! {
     an_agent_killed_at_a_sixth_of_its_journal_boundaries_is_finished_by_the_same_command, etcd #[ignore = "slow: the node's row shows the same"];
@@ -14,6 +14,9 @@ on_both! {
     so_is_one_killed_at_any_of_them;
     #[ignore = "slow: minutes; an upgrade is cut at the same stages by default"]
     so_is_one_that_goes_down_by_a_minor;
+    so_is_one_on_its_way_over_two_minors, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: minutes; a sixth of the boundaries, each time another, by default"]
+    so_is_one_killed_at_any_of_them_on_its_way_over_two_minors;
 }
 
 /// Boundaries in their order: the first fsync, before and after it, the second, and so on.
@@ -52,6 +55,14 @@ async fn so_is_one_killed_at_any_of_them(system: System) {
 
 async fn so_is_one_that_goes_down_by_a_minor(system: System) {
     are_cut_everywhere(|| downgrade(system)).await;
+}
+
+async fn so_is_one_on_its_way_over_two_minors(system: System) {
+    are_cut(3 * a_sixth(), 18, || hops(system)).await;
+}
+
+async fn so_is_one_killed_at_any_of_them_on_its_way_over_two_minors(system: System) {
+    are_cut_everywhere(|| hops(system)).await;
 }
 
 async fn are_cut_everywhere(begin: impl AsyncFn() -> Option<Rollout>) {

@@ -33,6 +33,15 @@ async fn downgrade(system: System) -> Option<Rollout> {
     Some(case.begin().await)
 }
 
+/// Over two minors in one command.
+async fn hops(system: System) -> Option<Rollout> {
+    let (from, over, to) = match system {
+        System::Node => ("3.5", "3.6", "3.7"),
+        System::Etcd => ("3.4", "3.5", "3.6"),
+    };
+    Some(Case::path(system, (from, to), |_| {}).await?.over(&[over])?.begin().await)
+}
+
 /// The same command on every host at once, which is to finish the job, one member at a time.
 async fn is_finished(rollout: Rollout) {
     rollout.all("run").await.iter().for_each(Ended::must_succeed);

@@ -3,5 +3,6 @@
 mod artifact;
 mod auth;
 mod command;
+mod hops;
 mod path;
 mod release_files;

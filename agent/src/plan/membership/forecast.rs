@@ -271,9 +271,13 @@ impl<'a> World<'a> {
                 self.set_state(RunState::Done { result: RunResult::Reached });
             }
             Next::Refuse(refusal) => return Some(End::Refused(refusal.clone())),
-            Next::Adopt(_) | Next::Downgrade(_) | Next::Examine | Next::Finish(_) | Next::Step(_) | Next::Wait(_) => {
-                return Some(End::Unforeseen);
-            }
+            Next::Adopt(_)
+            | Next::Downgrade(_)
+            | Next::Examine
+            | Next::Hop(_)
+            | Next::Finish(_)
+            | Next::Step(_)
+            | Next::Wait(_) => return Some(End::Unforeseen),
         }
         None
     }

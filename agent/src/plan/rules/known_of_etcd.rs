@@ -5,6 +5,7 @@ use proto::Release;
 
 use crate::{
     hazards::{self, Act},
+    keys::change::Change,
     observe::view::Member,
     plan::{Case, Next, Verb, hazard::Hazard, refusal::Refusal, warning::Warning},
 };
@@ -33,14 +34,24 @@ pub(super) fn told(case: &Case) -> Vec<Warning> {
     told
 }
 
-/// What a run is refused for, and by whom.
+/// What a run is refused for, and by whom. What waits at a later hop is refused before the first: nobody is left between two releases.
 fn refused<'a>(case: &'a Case) -> impl Iterator<Item = (&'static hazards::Hazard, Vec<&'a Member>)> {
-    hazards::all().filter_map(|hazard| {
-        let to = target(case)?;
-        let is_refused = |from| hazard.calls_for(Act::Refuse, from, to);
-        let members: Vec<_> = those_to_go(case).filter(|member| member.release().is_some_and(is_refused)).collect();
+    let later = later(case);
+    hazards::all().filter_map(move |hazard| {
+        let is_refused = |(from, to): (&Release, &Release)| hazard.calls_for(Act::Refuse, from, to);
+        let is_now = |member: &&Member| member.release().zip(target(case)).is_some_and(is_refused);
+        let is_later = later.iter().copied().any(is_refused);
+        let members: Vec<_> = those_to_go(case).filter(|member| is_later || is_now(member)).collect();
         (!members.is_empty()).then_some((hazard, members))
     })
+}
+
+/// The hops after the one that is gone now: which release follows which.
+fn later<'a>(case: &'a Case) -> Vec<(&'a Release, &'a Release)> {
+    let Some(hops) = case.me.intent.hops.as_ref().filter(|_| case.me.verb != Verb::Rollback) else { return Vec::new() };
+    let ahead = hops.changes.iter().skip_while(|change| **change != case.me.intent.change);
+    let releases: Vec<_> = ahead.filter_map(Change::to).collect();
+    releases.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?))).collect()
 }
 
 fn is_accepted(case: &Case, id: &str) -> bool {
@@ -66,13 +77,45 @@ mod tests {
 
     use super::*;
     use crate::{
-        keys::{Intent, Keys, rules::Rules},
+        keys::{
+            Intent, Keys,
+            change::{Change, Upgrade},
+            hops::Hops,
+            rules::Rules,
+        },
         observe::evidence::Evidence,
         plan::{
             Me,
             samples::{case, intent, me, view, with_release},
         },
     };
+
+    /// What waits at a later hop.
+    #[test]
+    fn a_way_is_refused_for_any_of_its_hops() {
+        for (way, refused) in [
+            ("3.5.33 3.6.14 3.7.1", None),
+            ("3.5.25 3.6.14", Some("floor-36")),
+            ("3.5.33 3.6.3", Some("target-36-floor")),
+            ("3.5.33 3.6.10 3.7.1", Some("floor-37")),
+        ] {
+            let up = |to: &str| Change::Upgrade(Upgrade { from: "*".parse().unwrap(), to: to.parse().unwrap() });
+            let changes: Vec<_> = way.split_whitespace().map(up).collect();
+            let first = changes[0].clone();
+            let hops = Some(Arc::new(Hops { changes, gates: Default::default() }));
+            let intent = Arc::new(Intent { hops, ..intent(">=3.4, <3.5", "3.5.33") }.at(&first));
+            let mut seen = view("1+ 2+ 3+");
+            (0..3).for_each(|at| with_release(&mut seen, at, "3.4.45"));
+            let (me, rules, keys) = (Me { intent, ..me(&[1]) }, Rules::default(), Keys::default());
+            let evidence = Evidence { etcd: [1, 2, 3].map(MemberId).into(), ..Evidence::default() };
+            let case = Case { evidence: Some(&evidence), ..case(&me, &rules, &keys, &seen) };
+            let found = known_of_etcd(&case).map(|next| match next {
+                Next::Refuse(Refusal::Hazard(Hazard::Known { id, .. })) => id,
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(found, refused, "{way}");
+        }
+    }
 
     #[test]
     fn releases_that_are_known_to_hurt_are_refused_unless_accepted_and_others_told() {

@@ -13,6 +13,7 @@ mod finished;
 mod gates;
 mod hindrance;
 mod hold;
+mod hop;
 mod known_of_etcd;
 mod needs;
 mod never_started;
@@ -41,6 +42,7 @@ const ALWAYS: &[Rule] = &[
     twin::twin,
     ownership::ownership,
     unleased::unleased,
+    hop::hop,
     other_run::other_run,
     versions::versions,
     hindrance::hindrance,

@@ -40,15 +40,28 @@ fn differences(standing: &Intent, wanted: &Intent) -> Vec<Difference> {
         }
     };
     add("cluster", standing.cluster.to_string(), wanted.cluster.to_string());
-    let (a, b) = (standing.change.kind(), wanted.change.kind());
-    match std::mem::discriminant(&standing.change) == std::mem::discriminant(&wanted.change) {
+    // Which hop of a way is gone now is no difference.
+    let (a, b) = (hops(standing)[0].kind(), hops(wanted)[0].kind());
+    match std::mem::discriminant(&hops(standing)[0]) == std::mem::discriminant(&hops(wanted)[0]) {
         true => a.parts().into_iter().zip(b.parts()).for_each(|((part, a), (_, b))| add(part, a, b)),
         false => add("kind", a.phrase(), b.phrase()),
     }
+    add("hops", releases(standing), releases(wanted));
     add("gates.expect", gates(standing), gates(wanted));
     add("strategy.finalize", finalize(standing).into(), finalize(wanted).into());
     add("strategy.accept_hazards or --accept-hazard", accepted(standing), accepted(wanted));
     differs
+}
+
+/// All that it leads over.
+fn hops(intent: &Intent) -> &[Change] {
+    intent.hops.as_ref().map_or(std::slice::from_ref(&intent.change), |hops| &hops.changes)
+}
+
+/// Those that come after the first.
+fn releases(intent: &Intent) -> String {
+    let releases: Vec<_> = hops(intent)[1..].iter().filter_map(Change::to).map(ToString::to_string).collect();
+    if releases.is_empty() { "none".to_owned() } else { releases.join(", ") }
 }
 
 fn accepted(intent: &Intent) -> String {
@@ -59,9 +72,10 @@ fn accepted(intent: &Intent) -> String {
 }
 
 fn gates(intent: &Intent) -> String {
-    match intent.gates.is_empty() {
+    let gates = intent.hops.as_ref().map_or(&intent.gates, |hops| &hops.gates);
+    match gates.is_empty() {
         true => "none".to_owned(),
-        false => intent.gates.iter().map(|(gate, is_on)| format!("{gate}={is_on}")).collect::<Vec<_>>().join(" "),
+        false => gates.iter().map(|(gate, is_on)| format!("{gate}={is_on}")).collect::<Vec<_>>().join(" "),
     }
 }
 

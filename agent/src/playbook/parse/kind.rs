@@ -1,16 +1,17 @@
-//! `kind` and the keys that belong to one kind alone: `from`, `to`, `artifact`; `restart`.
+//! `kind` and the keys that belong to one kind alone; those of releases are in `hops.rs`.
 
-use std::path::Path;
+use std::{cmp::Ordering, path::Path};
 
 use proto::{ClusterVersion, Release};
 use semver::VersionReq;
 
-use super::value;
+use super::{hops, value};
 use crate::playbook::{
     Sha256,
     fault::Fault,
     fields::Fields,
-    model::{Artifact, Kind, Source},
+    model::Kind,
+    release::{Artifact, Source},
     template::{self, Context, Name},
     tree::Tree,
 };
@@ -34,32 +35,25 @@ pub(super) fn kind(fields: Fields<'_>, folder: &Path) -> Result<Kind, Fault> {
 }
 
 fn upgrade(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<Kind, Fault> {
-    let (from, to, artifact) = releases(fields, kind, folder)?;
-    Ok(Kind::Upgrade { from, to, artifact })
+    foreign(fields, "Upgrade", &["restart", "members", "replace"])?;
+    Ok(Kind::Upgrade(hops::hops(fields, kind, folder, Ordering::Less)?))
 }
 
 fn downgrade(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<Kind, Fault> {
-    let (from, to, artifact) = releases(fields, kind, folder)?;
+    foreign(fields, "Downgrade", &["restart", "members", "replace"])?;
+    let hops = hops::hops(fields, kind, folder, Ordering::Greater)?;
+    let to = &hops.last().to;
     match fields.get("to").filter(|_| to.cluster_version() < LOWEST) {
         Some(tree) => {
             let problem = format!("no downgrade leads to {to}");
             Err(tree.fault(problem, format!("a release of {LOWEST} or above; older data cannot be read there")))
         }
-        None => Ok(Kind::Downgrade { from, to, artifact }),
+        None => Ok(Kind::Downgrade(hops)),
     }
 }
 
-fn releases(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<(VersionReq, Release, Artifact), Fault> {
-    foreign(fields, kind.written(KINDS)?, &["restart", "members", "replace"])?;
-    let from = value::requirement(of_kind(fields, kind, "from", "`from`, such as `from: \">=3.5.32, <3.6\"`")?)?;
-    let to = release(of_kind(fields, kind, "to", "`to`, one exact release, such as `to: 3.6.14`")?)?;
-    let expected = "`artifact: { source: … }`, a path or a URL";
-    let artifact = artifact(of_kind(fields, kind, "artifact", expected)?, folder, &to)?;
-    Ok((from, to, artifact))
-}
-
 fn restart(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
-    foreign(fields, "Restart", &["from", "to", "artifact", "members", "replace"])?;
+    foreign(fields, "Restart", &["from", "to", "artifact", "artifacts", "hops", "members", "replace"])?;
     let expected = "`restart: { id: … }`, a text that names this restart, such as a ticket or a date";
     let restart = Fields::of(of_kind(fields, kind, "restart", expected)?, "`restart`", &["id"])?;
     let id = restart.need("id", expected)?;
@@ -70,7 +64,7 @@ fn restart(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
 }
 
 fn scale(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
-    foreign(fields, "Scale", &["from", "to", "artifact", "restart", "replace"])?;
+    foreign(fields, "Scale", &["from", "to", "artifact", "artifacts", "hops", "restart", "replace"])?;
     let expected = "`members: […]`, the names of all voters at the end, an odd number";
     let tree = of_kind(fields, kind, "members", expected)?;
     let mut members = Vec::new();
@@ -95,7 +89,7 @@ fn scale(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
 }
 
 fn replace(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
-    foreign(fields, "Replace", &["from", "to", "artifact", "restart", "members"])?;
+    foreign(fields, "Replace", &["from", "to", "artifact", "artifacts", "hops", "restart", "members"])?;
     let expected = "`replace: { member: …, by: … }`, the names of who goes and who comes";
     let replace = Fields::of(of_kind(fields, kind, "replace", expected)?, "`replace`", &["member", "by"])?;
     let name = |key: &str| -> Result<String, Fault> {
@@ -116,12 +110,12 @@ fn foreign(fields: Fields<'_>, kind: &str, keys: &[&str]) -> Result<(), Fault> {
 }
 
 /// A key that the kind needs; where it is missing, the kind is the place to look at.
-fn of_kind<'t>(fields: Fields<'t>, kind: &Tree, key: &str, expected: &str) -> Result<&'t Tree, Fault> {
+pub(super) fn of_kind<'t>(fields: Fields<'t>, kind: &Tree, key: &str, expected: &str) -> Result<&'t Tree, Fault> {
     let missing = || kind.fault(format!("`kind: {}` needs `{key}`", kind.written(KINDS).unwrap_or("?")), expected);
     fields.get(key).ok_or_else(missing)
 }
 
-fn release(tree: &Tree) -> Result<Release, Fault> {
+pub(super) fn release(tree: &Tree) -> Result<Release, Fault> {
     let text = tree.written(RELEASE)?;
     text.parse().map_err(|_| match text.strip_prefix('v').map(str::parse::<Release>) {
         Some(Ok(release)) => tree.fault(format!("`{text}` begins with `v`"), format!("`{release}`")),

@@ -4,6 +4,7 @@
 //! impossible together is `check`'s, but where a type in the model already says it.
 
 mod cluster;
+mod hops;
 pub mod kind;
 mod node;
 mod strategy;
@@ -27,13 +28,15 @@ use super::{
 
 /// The format that this release reads.
 pub const API_VERSION: &str = "baton/v1";
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "apiVersion",
     "kind",
     "cluster",
     "from",
     "to",
     "artifact",
+    "artifacts",
+    "hops",
     "restart",
     "state_dir",
     "nodes",
@@ -45,7 +48,7 @@ const KEYS: [&str; 16] = [
     "members",
     "replace",
 ];
-const NOT_YET: [&str; 2] = ["backup", "hops"];
+const NOT_YET: [&str; 1] = ["backup"];
 
 /// Reads a whole playbook whose relative paths start at `folder`.
 pub(super) fn playbook(tree: &Tree, folder: &Path) -> Result<Playbook, Fault> {

@@ -35,6 +35,8 @@ pub enum Shape {
     Groups(usize),
     /// A mapping from names that the writer chooses to values of this shape.
     MapOf(&'static Shape),
+    /// A mapping with the keys of this other group.
+    Like(&'static str),
     /// A list of at least one value of this shape, none twice.
     SetOf(&'static Shape),
     /// A list of values of this shape.
@@ -92,6 +94,10 @@ pub enum Need {
     For(&'static [&'static str]),
     /// It must beside this other field of its group.
     Beside(&'static str),
+    /// It must, where this other field of its group does not stand.
+    Unless(&'static str),
+    /// It may, where this other field of its group does not stand.
+    Instead(&'static str),
 }
 
 /// No field is meant, or nobody can tell which.
@@ -137,7 +143,8 @@ impl Field {
         match self.need {
             Need::Required => belongs,
             Need::For(kinds) => kinds.contains(&kind),
-            Need::Optional | Need::Beside(_) => false,
+            Need::Unless(_) => belongs,
+            Need::Optional | Need::Beside(_) | Need::Instead(_) => false,
         }
     }
 }

@@ -41,6 +41,9 @@ fn shape(shape: Shape, field: &Field) -> Value {
         Shape::Groups(least) => merged(list(group(Some(field)).into()), json!({ "minItems": least })),
         Shape::MapOf(values) => json!({ "type": "object", "additionalProperties": inner(values),
             "propertyNames": { "pattern": "^[^=\\u0000]+$" } }),
+        Shape::Like(path) => {
+            FIELDS.iter().find(|field| field.path == path).map_or(json!(true), |field| group(Some(field)).into())
+        }
         Shape::SetOf(items) => merged(list(inner(items)), json!({ "minItems": 1, "uniqueItems": true })),
         Shape::ListOf(items) => list(inner(items)),
         Shape::Argv => {
@@ -87,10 +90,14 @@ fn group(of: Option<&Field>) -> Map<String, Value> {
     let always = |row: &&&Field| row.need == Need::Required && row.of == Of::Every;
     let required: Vec<_> = rows.iter().filter(always).map(|row| row.key()).collect();
     let beside: Map<_, _> = rows.iter().filter_map(beside).collect();
+    let instead: Map<_, _> = rows.iter().filter_map(instead).collect();
     let mut schema = entries(json!({ "type": "object", "properties": properties, "additionalProperties": false }));
-    for (key, value) in
-        [("required", json!(required)), ("dependentRequired", json!(beside)), ("allOf", by_runtime(&rows))]
-    {
+    for (key, value) in [
+        ("required", json!(required)),
+        ("dependentRequired", json!(beside)),
+        ("dependentSchemas", json!(instead)),
+        ("allOf", by_runtime(&rows)),
+    ] {
         if value.as_array().is_none_or(|list| !list.is_empty()) && value.as_object().is_none_or(|map| !map.is_empty()) {
             schema.insert(key.into(), value);
         }
@@ -101,7 +108,15 @@ fn group(of: Option<&Field>) -> Map<String, Value> {
 fn beside(row: &&Field) -> Option<(String, Value)> {
     match row.need {
         Need::Beside(other) => Some((row.key().to_owned(), json!([other]))),
-        Need::Optional | Need::Required | Need::For(_) => None,
+        Need::Optional | Need::Required | Need::For(_) | Need::Unless(_) | Need::Instead(_) => None,
+    }
+}
+
+/// What may not stand beside another field.
+fn instead(row: &&Field) -> Option<(String, Value)> {
+    match row.need {
+        Need::Instead(other) => Some((row.key().to_owned(), json!({ "properties": { (other): false } }))),
+        _ => None,
     }
 }
 
@@ -136,10 +151,20 @@ fn by_kind() -> Vec<Value> {
 fn group_by_kind(group: Option<&Field>, kind: &str) -> Option<Value> {
     let differs = |row: &&Field| matches!(row.of, Of::Kinds(_)) || matches!(row.need, Need::For(_));
     let rows: Vec<_> = children(group.map(|field| field.path)).filter(differs).collect();
-    let own = rows.iter().filter(|row| row.is_required_for(kind));
+    let (either, own): (Vec<&&Field>, Vec<&&Field>) =
+        rows.iter().filter(|row| row.is_required_for(kind)).partition(|row| matches!(row.need, Need::Unless(_)));
     let foreign = rows.iter().filter(|row| matches!(row.of, Of::Kinds(kinds) if !kinds.contains(&kind)));
-    let schema = needs(own.map(|row| row.key()), foreign.map(|row| row.key()));
+    let schema = needs(own.into_iter().map(|row: &&Field| row.key()), foreign.map(|row| row.key()));
+    let schema = either.into_iter().fold(schema, |schema, row| merged(schema, one_of_both(row)));
     (!rows.is_empty()).then(|| group.map_or(schema.clone(), |field| at(field, schema)))
+}
+
+/// One stands, or the other.
+fn one_of_both(row: &Field) -> Value {
+    match row.need {
+        Need::Unless(other) => json!({ "anyOf": [{ "required": [row.key()] }, { "required": [other] }] }),
+        _ => json!({}),
+    }
 }
 
 /// A schema of the whole for what stands in a group.

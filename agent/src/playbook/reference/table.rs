@@ -3,8 +3,8 @@
 use super::{
     Field, Need, Of,
     Shape::{
-        self, Argv, AsWritten, Bool, Choice, Count, Deadline, Digest, Duration, Group, Groups, ListOf, MapOf, Name,
-        Path, PeerUrl, Release, Requirement, SetOf, Size, Text, Url, Word,
+        self, Argv, AsWritten, Bool, Choice, Count, Deadline, Digest, Duration, Group, Groups, Like, ListOf, MapOf,
+        Name, Path, PeerUrl, Release, Requirement, SetOf, Size, Text, Url, Word,
     },
 };
 
@@ -28,8 +28,10 @@ pub const FIELDS: &[Field] = &[
     row("cluster.http", MapOf(&Url), "{ orders-1: http://10.0.0.1:2381 }", "By member, where `/version` is served, if not on the client URL (`--listen-client-http-urls`).").default("{}"),
     row("from", Requirement, "\">=3.5.32, <3.6\"", "What every member must run now, unless it is at `to` already; a pre-release meets no requirement that does not name one.").of(UP_OR_DOWN).required(),
     row("to", Release, "3.6.14", "The release that every member runs in the end.").of(UP_OR_DOWN).required(),
-    group("artifact", Group, "Where the release `to` comes from.").of(UP_OR_DOWN).required(),
-    row("artifact.source", Text, "/srv/etcd-v{{version}}.tar.gz", "A path or an http(s) URL of a directory, one executable, or a .tar.gz; `{{version}}` stands for `to`.").required(),
+    row("hops", SetOf(&Release), "[3.5.32]", "Releases that are gone over on the way to `to`, in this order: one of each minor in between, as etcd leaves none out; `artifact` is for all of them, by its `{{version}}`.").of(UP_OR_DOWN).instead("artifacts"),
+    row("artifacts", MapOf(&Like("artifact")), "{ 3.5.32: { source: /srv/etcd-v3.5.32.tar.gz }, 3.6.14: { source: /srv/etcd-v3.6.14.tar.gz } }", "By release, where each on the way comes from, `to` among them.").of(UP_OR_DOWN).instead("artifact"),
+    group("artifact", Group, "Where the release `to` comes from.").of(UP_OR_DOWN).unless("artifacts"),
+    row("artifact.source", Text, "/srv/etcd-v{{version}}.tar.gz", "A path or an http(s) URL of a directory, one executable, or a .tar.gz; `{{version}}` stands for the release.").required(),
     row("artifact.sha256", Digest, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "The digest that the artifact must have; a URL needs one, and so does a path that others than root may write to."),
     row("artifact.executable", Text, "etcd", "The executable's file name in a directory or archive that holds several."),
     group("restart", Group, "Which restart this is.").of(&["Restart"]).required(),
@@ -110,6 +112,14 @@ impl Field {
 
     const fn beside(self, key: &'static str) -> Self {
         Self { need: Need::Beside(key), ..self }
+    }
+
+    const fn unless(self, key: &'static str) -> Self {
+        Self { need: Need::Unless(key), ..self }
+    }
+
+    const fn instead(self, key: &'static str) -> Self {
+        Self { need: Need::Instead(key), ..self }
     }
 
     const fn of(self, kinds: &'static [&'static str]) -> Self {

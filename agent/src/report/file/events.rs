@@ -141,6 +141,7 @@ impl Events {
             RunEvent::CommandEnded { command, failed, .. } => {
                 (line.command, line.why) = (Some(*command), failed.map(|how| printable(how).to_string()));
             }
+            RunEvent::Hop { change, .. } => line.to = change.to().map(ToString::to_string),
             RunEvent::Preparing { what } => line.waiting_for = Some(printable(what).to_string()),
             RunEvent::Unsettled(missing) => {
                 (line.waiting_for, line.gates) = (Some(settling::words(missing, names)), progress.gates());

@@ -15,7 +15,7 @@ use crate::{
     observe::view::{ClusterView, Member, Role},
     plan::protection,
     report::{
-        change::words,
+        change,
         names::{Names, printable},
         shown::{
             cluster::{cluster_version, name},
@@ -193,7 +193,7 @@ fn run(page: &mut Page, view: &ClusterView, keys: &Keys) {
     page.one(RUN_IN_PROGRESS, yes(run.is_some_and(|run| !run.is_over())));
     if let Some(run) = run {
         let begun = run.begun_by.as_ref().map_or_else(String::new, |host| printable(host).to_string());
-        page.family(RUN_INFO, [(vec![json_name(run), words(Some(&run.intent.change)).run, begun], 1.0)]);
+        page.family(RUN_INFO, [(vec![json_name(run), change::run(&run.intent), begun], 1.0)]);
         let stands = state(&run.state);
         page.family(RUN_STATE, STATES.map(|name| (vec![name.to_owned()], yes(name == stands))));
         page.one(RUN_MEMBERS, view.started().count() as f64);

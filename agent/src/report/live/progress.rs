@@ -38,6 +38,9 @@ pub struct Progress {
     change: Option<Change>,
     waiting: Option<Wait>,
     unsettled: Option<Missing>,
+    /// Of a way over several releases: which hop it is about, of how many, and what the first one it was about begins with.
+    hop: Option<(usize, usize)>,
+    from: Option<Option<String>>,
     preparing: Option<String>,
     steps: Vec<Begun>,
     warnings: Vec<String>,
@@ -109,6 +112,10 @@ impl Progress {
         };
         match event {
             RunEvent::Begun { change: Some(change) } => self.change = Some((*change).clone()),
+            RunEvent::Hop { number, of, change } => {
+                self.from.get_or_insert_with(|| versions(change).0);
+                (self.change, self.hop) = (Some((*change).clone()), Some((*number, *of)));
+            }
             RunEvent::Joined { run } => self.run = Some(*run),
             RunEvent::Looked(view) => {
                 self.names.learn_members(view);
@@ -274,10 +281,11 @@ impl Progress {
 
     pub fn facts(&self) -> Facts {
         let (from, to) = self.change.as_ref().map_or((None, None), versions);
+        let hop = self.hop.map(|(number, of)| ("hop".to_owned(), serde_json::json!({ "number": number, "of": of })));
         Facts {
             changed: self.changed,
             run: self.run,
-            from,
+            from: self.from.clone().unwrap_or(from),
             to,
             gates: self.gates(),
             members: self.rows().into_iter().map(|(line, _)| line).collect(),
@@ -285,7 +293,7 @@ impl Progress {
             waiting_for: self.waiting().or_else(|| self.unsettled()),
             steps: self.steps.iter().enumerate().map(|(at, step)| self.line(at, step)).collect(),
             warnings: self.warnings.clone(),
-            more: Default::default(),
+            more: hop.into_iter().collect(),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::progress::Progress;
 use crate::{
     event::{Decision, RunEvent},
-    report::{names::printable, settling, stop::Stop, wait},
+    report::{change, names::printable, settling, stop::Stop, wait},
     visible,
 };
 
@@ -90,6 +90,9 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
         RunEvent::GatesSettled => {
             let gates = progress.gates().map_or_else(String::new, |gates| format!(": {}", gates.words()));
             Some(format!("gates agree on every member{gates}"))
+        }
+        RunEvent::Hop { number, of, change } => {
+            Some(format!("hop {number} of {of}, {}", change::words(Some(change)).run))
         }
         RunEvent::Settled { hashes: true } => Some("versions, gates and hashes agree".into()),
         RunEvent::Settled { hashes: false } => Some("versions and gates agree; hashes were not compared".into()),

@@ -51,6 +51,7 @@ fn shape(shape: Shape) -> String {
         Shape::Group => "a group".into(),
         Shape::Groups(_) => "a list of groups".into(),
         Shape::MapOf(values) => format!("names, each with {}", inner(values)),
+        Shape::Like(path) => format!("what `{path}` has"),
         Shape::SetOf(items) | Shape::ListOf(items) => format!("a list, each {}", inner(items)),
         Shape::Argv => "an argv list".into(),
         Shape::Word | Shape::Text | Shape::AsWritten => "a text".into(),
@@ -102,6 +103,8 @@ fn need(field: &Field) -> String {
         (Need::Required, None) => format!("required{within}"),
         (Need::For(of), _) => format!("required in {}", kinds(of)),
         (Need::Beside(other), _) => format!("optional, together with `{other}`"),
+        (Need::Unless(other), _) => format!("required{within}, or `{other}`"),
+        (Need::Instead(other), _) => format!("optional{within}, without `{other}`"),
         (Need::Optional, Some(default)) => format!("optional{within}, else {default}"),
         (Need::Optional, None) => format!("optional{within}"),
     }

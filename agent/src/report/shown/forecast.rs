@@ -12,6 +12,7 @@ use crate::{
         order::Rank,
     },
     report::{
+        change,
         names::{Names, printable},
         stop::warned::quantity,
         wait,
@@ -141,6 +142,7 @@ fn verb(action: &Action) -> &'static str {
         Action::Member(MemberAction::TakeBack) => "take_back",
         Action::Member(MemberAction::Retire) => "retire",
         Action::Settle => "settle",
+        Action::Hop { .. } => "hop",
     }
 }
 
@@ -186,6 +188,7 @@ fn words(step: &Step, names: &Names, width: usize) -> String {
             format!("{member:<width$}  {}{then}", member_words(*action))
         }
         Action::Settle => "settle: versions, gates and hashes agree on every member".to_owned(),
+        Action::Hop { number, of, change } => format!("hop {number} of {of}, {}", change::words(Some(change)).run),
     }
 }
 

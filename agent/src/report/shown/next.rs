@@ -5,6 +5,7 @@ use crate::{
     keys::membership::{RoleChange, Stage},
     plan::{Finish, Next, action::Action, membership::Move, refusal::Refusal},
     report::{
+        change,
         names::{Names, printable},
         wait,
     },
@@ -34,6 +35,7 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
         Next::Downgrade(Some(to)) => format!("enable a downgrade to {to}"),
         Next::Downgrade(None) => "cancel the downgrade".into(),
         Next::Settle => "wait until versions, gates and hashes agree".into(),
+        Next::Hop(hop) => format!("go on with the next hop, {}", change::words(Some(hop)).run),
         Next::Finish(Finish::Held { member }) => format!("nothing: the run holds before {}", short(*member)),
         Next::Finish(Finish::Partial { left }) => format!("nothing: its part is done; left are {}", names.list(left)),
         Next::Finish(_) => "nothing".into(),

@@ -18,7 +18,7 @@ use crate::{
     },
     observe::view::ClusterView,
     report::{
-        change::words,
+        change,
         file::json::MemberLine,
         names::{Names, printable},
         stop::HOLD,
@@ -233,7 +233,7 @@ pub(crate) fn step_lock(record: &StepLock, names: &Names) -> String {
 }
 
 fn run_line(run: &Run, names: &Names, members: usize, next: Option<MemberId>) -> String {
-    let what = words(Some(&run.intent.change)).run;
+    let what = change::run(&run.intent);
     let done = match (&run.membership, run.done.len()) {
         (Some(membership), _) => on_the_way(membership, names),
         (None, 0) => format!("; done: 0 of {members}"),

@@ -129,7 +129,7 @@ reasons! {
     OwnsNothing "owns_nothing" Preflight, "no member of the cluster has a name of this playbook's nodes", "correct nodes[].name";
     NoLeader "no_leader" Preflight, "no majority agrees on a leader", "start the members that are down, then agent run";
     MemberVersion "member_version" Preflight, "a member runs a release that from and to do not allow", "correct from, or bring the member to it";
-    SkipsMinor "skips_minor" Preflight, "the step would leave out a minor", "go one minor at a time";
+    SkipsMinor "skips_minor" Preflight, "the step would leave out a minor", "name a release of each minor in between in `hops`, or in `artifacts`";
     StrictJoin "strict_join" Preflight, "a member takes part beside its own release alone", "start all members with --join-policy=compatible";
     GoingDown "going_down" Preflight, "a downgrade is enabled, so the cluster version cannot rise", "end it, or cancel it with `etcdctl downgrade cancel`";
     Mixed "mixed" Preflight, "a downgrade would begin while members run several minors", "end the upgrade, or roll it back, first";

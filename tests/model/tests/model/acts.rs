@@ -95,23 +95,28 @@ impl World {
             _ if outcome == Outcome::Fails => failed(),
             Act::Journal(entry) => {
                 let journal = progress::advance(self.hosts[host].journal, *entry);
-                self.host(host).journal = journal.map_err(|_| "the journal was written out of order")?;
+                let journal = journal.map_err(|_| "the journal was written out of order")?;
+                let step_hop = if journal.is_some() { self.hop_on(host) } else { 0 };
+                let at = self.host(host);
+                (at.journal, at.step_hop) = (journal, step_hop);
                 self.forget_begun(host);
                 Event::Done
             }
             Act::HandOver { from, to } => self.hand_over(node_of(*from), node_of(*to), outcome),
             Act::Stop(member) => self.stop(host, node_of(*member))?,
             Act::Switch { member, to } => {
-                self.nodes[node_of(*member)].binary = *to;
+                let place = self.place_on(host, *to);
+                self.judge_place(place)?;
+                self.nodes[node_of(*member)].binary = place;
                 if outcome == Outcome::FailsDone { failed() } else { Event::Done }
             }
             Act::Start(member) => self.start_node(node_of(*member), outcome)?,
-            Act::AwaitReady { member, on } => self.await_ready(node_of(*member), *on, outcome),
+            Act::AwaitReady { member, on } => self.await_ready(host, node_of(*member), *on, outcome),
             Act::AwaitPolls => {
                 self.end_polls();
                 Event::Done
             }
-            Act::AwaitSettled { back } => match self.is_settled(*back) {
+            Act::AwaitSettled { back } => match self.is_settled(self.hop_on(host), *back) {
                 true => Event::Done,
                 false => Event::Woke { expired: false },
             },
@@ -120,6 +125,7 @@ impl World {
                 self.judge_downgrade(host, to.is_some())?;
                 self.downgrade(host, to.is_some(), outcome)
             }
+            Act::Hop(change) => self.hop(host, change),
             Act::Examine => Event::Examined(Arc::default()),
             Act::Spawn => self.spawn(host),
             Act::Command if outcome == Outcome::NotLet => Event::Unconfirmed(Arc::from("")),
@@ -285,8 +291,8 @@ impl World {
         Ok(Event::Done)
     }
 
-    fn await_ready(&mut self, node: usize, on: Option<Binary>, outcome: Outcome) -> Event {
-        match self.is_healed(node, on) {
+    fn await_ready(&mut self, host: usize, node: usize, on: Option<Binary>, outcome: Outcome) -> Event {
+        match self.is_healed(host, node, on) {
             true if outcome != Outcome::Slow => Event::Done,
             _ if self.has_quorum() => failed(),
             _ => Event::NoQuorum,

@@ -14,7 +14,10 @@ use super::{
     names::{copied_id, id_of, machine_of},
     world::World,
 };
-use agent::{keys::Keys, machine::act::Act};
+use agent::{
+    keys::{Keys, Run},
+    machine::act::Act,
+};
 
 impl World {
     /// Equal for two worlds exactly if they are the same but for names, as far as 64 bits can tell: among
@@ -29,7 +32,7 @@ impl World {
         for host in &order {
             self.show_host(*host, &mut canonical);
         }
-        (id_of(self.leader), self.rise, self.marked, self.approved).hash(&mut canonical);
+        (id_of(self.leader), self.version, self.rise, self.marked, self.approved, self.reached).hash(&mut canonical);
         (self.is_going_down, self.late_calls).hash(&mut canonical);
         (self.left, &self.late).hash(&mut canonical);
         canonical.finish()
@@ -65,7 +68,8 @@ impl World {
             keys.agents.get(&copied_id()).map(|at| at.value.process).hash(canonical);
         }
         if let Some(run) = &keys.run {
-            (run.created, run.modified, run.value.id, &run.value.state, run.value.changes_minor).hash(canonical);
+            let Run { id, intent, state, changes_minor, .. } = &run.value;
+            (run.created, run.modified, id, intent, state, changes_minor).hash(canonical);
         }
         for host in order {
             let machine = Some(machine_of(*host));
@@ -82,7 +86,7 @@ impl World {
             self.nodes[node].hash(canonical);
         }
         let host = &*self.hosts[host];
-        (host.lost, host.journal).hash(canonical);
+        (host.lost, host.journal, host.step_hop).hash(canonical);
         (host.init, host.errand, host.begun).hash(canonical);
         let Some(process) = &host.process else { return canonical.write_u8(0) };
         // Of the act, only what the agent's own phase does not say.
@@ -93,7 +97,7 @@ impl World {
             Act::Exit(ending) => ending.hash(canonical),
             _ => {}
         }
-        (process.id, process.verb, &process.agent).hash(canonical);
+        (process.id, process.verb, process.meant, &process.agent).hash(canonical);
         (process.kept, process.is_registered, process.has_let, &process.read).hash(canonical);
     }
 }

@@ -9,9 +9,14 @@ use super::{
     moves::{At, Move, Outcome},
     world::World,
 };
-use agent::{journal::restart::Binary, machine::act::Event};
+use agent::machine::act::Event;
 
 impl World {
+    /// Whether the version is the higher one.
+    fn is_risen(&self) -> bool {
+        self.version == self.scenario.version(0)
+    }
+
     /// Whether a lower release may open this member's data.
     pub fn is_fit(&self, node: usize) -> bool {
         self.nodes[node].is_fit && !self.is_risen()
@@ -27,13 +32,13 @@ impl World {
         if self.is_going_down && self.is_risen() && self.nodes.iter().all(|node| node.is_up()) {
             moves.push(Move::Lower);
         }
-        if self.is_going_down && !self.is_risen() && self.all_run(Binary::New) {
+        if self.is_going_down && !self.is_risen() && self.all_run(1) {
             moves.push(Move::EndLowering);
         }
         if self.scenario.leads_down() && !self.is_risen() {
             let follows = |node: &usize| {
                 let node = &self.nodes[*node];
-                node.is_up() && node.process == Some(Binary::Old) && !node.is_fit
+                node.is_up() && node.process == Some(0) && !node.is_fit
             };
             moves.extend((0..self.nodes.len()).filter(follows).map(|node| Move::Fit(node as At)));
         }

@@ -5,6 +5,7 @@ use super::{
     judge::{Violation, check, marked_in},
     names::{id_of, node_of},
     scenario::Kind,
+    way::{means_one_hop, place},
     world::World,
 };
 use agent::{
@@ -42,7 +43,7 @@ impl World {
                 let names_one_at_work = left.is_empty() || left.iter().any(|member| keys.has_participant(*member));
                 check(!names_one_at_work && is_window_over, "said that a member has no agent that has one")?;
                 let is_at_work = (0..self.nodes.len())
-                    .any(|node| keys.has_participant(id_of(node)) && self.has_work_left(node, keys));
+                    .any(|node| keys.has_participant(id_of(node)) && self.has_work_left(host, node, keys));
                 check(!is_at_work, "ended in part while another agent was at work")?;
                 check(own.all(|node| self.nodes[node].is_up()), "ended in part with a member of its own not ready")
             }
@@ -52,17 +53,22 @@ impl World {
                 check(!is_own, "said there was nothing to finish")
             }
             Finish::NothingToDo => {
-                let is_done = self.all_run(Binary::New) || !self.scenario.changes_minor();
-                check(is_done, "said there was nothing to do")
+                let process = self.process(host);
+                let hop = if means_one_hop(process.verb) { process.hop } else { self.scenario.last() - 1 };
+                check(
+                    self.all_run(place(hop, Binary::New)) || !self.scenario.changes_minor(hop),
+                    "said there was nothing to do",
+                )
             }
             Finish::Done(_) => {
                 let is_done = keys.run.as_ref().is_some_and(|run| matches!(run.value.state, RunState::Done { .. }));
-                check(is_done, "ended a run that was not done")
+                check(is_done || self.is_past(self.hop_on(host), keys), "ended a run that was not done")
             }
             Finish::Unseated { .. } => Err("a rollout spoke of seats"),
             Finish::Held { member } => {
-                let is_last = self.scenario.holds() && self.nodes[node_of(*member)].binary == Binary::Old;
-                check(is_last, "held without reason")
+                let hop = self.hop_on(host);
+                let is_old = self.nodes[node_of(*member)].binary == hop;
+                check(self.scenario.holds(hop) && is_old, "held without reason")
             }
             Finish::Approved { left } => {
                 check(!left.iter().all(|member| self.owns(host, *member)), "left the last step to nobody")
@@ -103,12 +109,13 @@ impl World {
     }
 
     /// Whether something is left to do to this member, as whoever read these keys could see.
-    fn has_work_left(&self, node: usize, keys: &Keys) -> bool {
+    fn has_work_left(&self, host: usize, node: usize, keys: &Keys) -> bool {
         let run = keys.run.as_ref().map(|run| &run.value);
         let wanted = if run.is_some_and(Run::is_going_back) { Binary::Old } else { Binary::New };
+        let wanted = self.place_on(host, wanted);
         let is_there = match self.scenario.kind {
             Kind::Restart => run.is_some_and(|run| run.done.contains(&id_of(node))),
-            Kind::Minor | Kind::Patch | Kind::Down => self.nodes[node].process == Some(wanted),
+            _ => self.nodes[node].process == Some(wanted),
         };
         !is_there || !self.is_ready(node)
     }
@@ -119,6 +126,7 @@ impl World {
 
     /// What a failed step says of its member.
     pub fn judge_exit(&self, host: usize, ending: &Ending) -> Result<(), Violation> {
+        let [old, new] = [Binary::Old, Binary::New].map(|binary| self.place_on(host, binary));
         let (member, left) = match ending {
             Ending::Guarded { .. } => return self.judge_guarded(host),
             Ending::Step { member, left, .. } => (member, left),
@@ -128,10 +136,10 @@ impl World {
         let has_record = self.keys.step.as_ref().is_some_and(|down| down.value.member == *member);
         let stands = has_record || self.keys.abandoned.contains_key(member) || self.scenario.faults.abandon > 0;
         match left {
-            Left::PutBack => check(node.binary == Binary::Old, "said a member was put back that was not"),
+            Left::PutBack => check(node.binary == old, "said a member was put back that was not"),
             Left::AsItWas => check(node.process.is_none_or(|runs| runs == node.binary), "left a switch half done"),
             Left::AsItIs => check(stands, "left a member that failed without a record"),
-            Left::NewBinaryKept => check(stands && node.binary == Binary::New, "said the new binary was kept"),
+            Left::NewBinaryKept => check(stands && node.binary == new, "said the new binary was kept"),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{
     names::{id_of, node_of},
+    way::place,
     world::{By, World},
 };
 use agent::{
@@ -33,6 +34,10 @@ pub const OLD_AFTER_RISE: Violation = "an old binary was started after the versi
 pub const UNFIT: Violation = "a member was to go down though its data was not fit for the lower release";
 pub const PAST_THE_LAST: Violation = "a member went back though none was left on the higher release";
 pub const ENABLED_FOR_NOTHING: Violation = "a downgrade was enabled though no run stands";
+pub const BELOW_DONE: Violation = "a member was taken back below a hop that is done";
+pub const BEFORE_ITS_HOP: Violation = "a hop was begun before all had ended the one before";
+pub const BEHIND: Violation = "an agent wrote the run of another hop than it is about";
+pub const NOT_ASKED: Violation = "a run was approved or turned back by what was typed for another hop";
 pub const STUCK: Violation = "from here nobody can reach the end";
 
 fn is_marked(state: &RunState) -> bool {
@@ -86,25 +91,26 @@ impl World {
         let is_another = |other: &usize| *other != node;
         check(!(0..self.nodes.len()).filter(is_another).any(|other| self.nodes[other].by_our_hand), TWO_DOWN)?;
         check(self.marked.is_none_or(|marked| node_of(marked) == node), UNDER_MARK)?;
-        let is_last = (0..self.nodes.len()).filter(is_another).all(|other| self.nodes[other].binary == Binary::New);
+        let hop = self.hop_on(host);
+        let is_new = |other: usize| self.nodes[other].binary == place(hop, Binary::New);
+        let is_last = (0..self.nodes.len()).filter(is_another).all(is_new);
         let is_held =
-            self.scenario.holds() && is_last && !self.approved && in_hand.step.direction == Direction::Forward;
+            self.scenario.holds(hop) && is_last && !self.approved && in_hand.step.direction == Direction::Forward;
         check(!is_held, PAST_HOLD)?;
-        let is_last_higher =
-            (0..self.nodes.len()).filter(is_another).all(|other| self.nodes[other].binary == Binary::New);
         match in_hand.step.direction {
             _ if !self.scenario.leads_down() => Ok(()),
             Direction::Forward => check(self.is_fit(node), UNFIT),
-            Direction::Back => check(!is_last_higher, PAST_THE_LAST),
+            Direction::Back => check(!is_last, PAST_THE_LAST),
         }
     }
 
     pub fn judge_start(&self, node: usize) -> Result<(), Violation> {
-        let is_higher = self.nodes[node].binary == self.higher() || !self.scenario.changes_minor();
+        let binary = self.nodes[node].binary;
+        self.judge_place(binary)?;
         if self.scenario.leads_down() {
-            return check(is_higher || self.is_fit(node), UNFIT);
+            return check(binary == 0 || self.is_fit(node), UNFIT);
         }
-        check(is_higher || !self.is_risen(), OLD_AFTER_RISE)
+        check(self.scenario.version(binary) >= self.version, OLD_AFTER_RISE)
     }
 
     pub fn judge_downgrade(&self, host: usize, enable: bool) -> Result<(), Violation> {
@@ -113,7 +119,7 @@ impl World {
     }
 
     pub fn judge_rise(&self) -> Result<(), Violation> {
-        let is_lower = |binary| binary != self.higher();
+        let is_lower = |place| self.scenario.version(place) < self.version;
         let is_stranded = self.nodes.iter().any(|n| is_lower(n.binary) || n.process.is_some_and(is_lower));
         check(!is_stranded, STRANDED)
     }
@@ -126,6 +132,8 @@ impl World {
         }
         let puts = txn.ops.iter().find_map(|op| if let Op::PutRun(run) = op { Some(run) } else { None });
         let Some(run) = puts else { return };
+        self.broken = self.broken.or(self.judge_run(run, by).err());
+        self.follow_hop(run);
         self.follow_approval(&run.state, self.keys.run.as_ref().is_none_or(|was| was.value.id != run.id), by);
         if let RunState::Failed { member, .. } = run.state {
             self.marked = Some(member);
@@ -167,6 +175,8 @@ impl World {
             verb: Some(process.verb),
             failed: failed.map(|in_hand| in_hand.step.member),
             owner: self.scenario.owned_by(host).next().map(id_of),
+            hop: Some(process.hop),
+            meant: process.meant,
         }
     }
 }

@@ -17,6 +17,8 @@
 //! What is judged (PROTOCOL.md): `judge_check` I-2, I-3, R-2; `judge_stop` I-1, I-6, R-1, R-7, R-8, R-10, R-11 and
 //! the hold of R-9; `judge_start` and `judge_rise`; `judge_downgrade` R-11; `follow` and `may_lift`;
 //! `judge_guard`, `judge_errands` and `begin_command` R-13, and I-1, I-2, I-3 of a whole host; `judge_asking` that a question changes nothing;
+//! `judge_place` and `judge_run` that a hop begins when the one before it is done, that none is undone afterwards, and that nobody writes
+//! the run of another hop than its own;
 //! `judge_ending` and `judge_exit` who may go home, and what is said of a member; the way back from every state, I-10.
 //! The order of members is nobody's safety: the golden plans and unit tests hold that.
 
@@ -32,6 +34,7 @@ mod endings;
 mod errand;
 mod faults;
 mod guards;
+mod hops;
 mod judge;
 mod make;
 mod moves;
@@ -46,6 +49,7 @@ mod singles;
 mod store;
 mod trace;
 mod verdict;
+mod way;
 mod world;
 
 use verdict::{must_all_be_sound, must_be_found, must_be_sound};

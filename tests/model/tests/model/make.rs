@@ -5,6 +5,7 @@ use super::{
     judge::Violation,
     moves::{Move, Outcome},
     names::{id_of, node_of, process_id},
+    way::Place,
     world::{By, Late, Process, Rise, World},
 };
 use agent::{
@@ -17,7 +18,7 @@ use agent::{
 };
 use proto::MemberId;
 
-const OPERATOR: By = By { verb: None, failed: None, owner: None };
+const OPERATOR: By = By { verb: None, failed: None, owner: None, hop: None, meant: 0 };
 
 impl World {
     pub fn make(&self, what: Move) -> Result<World, Violation> {
@@ -25,18 +26,23 @@ impl World {
         world.charge(what);
         match what {
             Move::Act(host, outcome) => world.act(host.into(), outcome)?,
-            Move::Start(host, verb) | Move::Type(host, verb) => world.start(host.into(), verb)?,
+            Move::Start(host, verb) | Move::Type(host, verb) => {
+                let hop = world.hop_found(host.into());
+                world.start(host.into(), verb, hop)?;
+            }
+            Move::StartAt(host, verb, hop) => world.start(host.into(), verb, hop)?,
             Move::Land(late) => {
                 let Late { txn, by } = world.late.remove(late.into());
                 world.commit(&txn, by).ok();
             }
             Move::Elect(node) | Move::LeaderMoves(node) => world.leader = node.into(),
             Move::Rise => {
-                world.rise = Rise::Done;
+                world.rise = Rise::Low;
+                world.version.minor += 1;
                 world.nodes.iter_mut().for_each(|node| node.is_fit = false);
                 world.judge_rise()?;
             }
-            Move::Lower => world.rise = Rise::Low,
+            Move::Lower => (world.rise, world.version) = (Rise::Low, world.scenario.version(1)),
             Move::Fit(node) => world.nodes[usize::from(node)].is_fit = true,
             Move::EndLowering => world.is_going_down = false,
             Move::LandCall => world.land_call(),
@@ -73,6 +79,7 @@ impl World {
             Move::PowerLost(host) => world.reboot(host.into(), false),
             Move::ComesUp(node) => world.comes_up(node.into())?,
         }
+        world.broken.map_or(Ok(()), Err)?;
         world.judge_errands()?;
         world.poll();
         Ok(world)
@@ -114,14 +121,17 @@ impl World {
 
     // ---- processes ----
 
-    fn start(&mut self, host: usize, verb: Verb) -> Result<(), Violation> {
+    fn start(&mut self, host: usize, verb: Verb, hop: Place) -> Result<(), Violation> {
         let id = process_id(host, self.fresh());
-        let me = self.scenario.me(host, self.id_of_host(host), verb, self.intent.clone());
+        let meant = self.hop_meant(verb, hop);
+        let intent = self.intents[usize::from(hop)].clone();
+        let me = self.scenario.me(host, self.id_of_host(host), verb, intent);
         let mut agent = Agent::new(me, self.scenario.rules, id);
         let started = Event::Started { in_hand: self.hosts[host].journal, down: self.down_on(host) };
         let act = agent.on(started).expect("the first event is always answered");
         let (read, kept, is_registered, has_let) = (None, None, false, false);
-        self.host(host).process = Some(Process { id, verb, agent, act, read, kept, is_registered, has_let });
+        self.host(host).process =
+            Some(Process { id, verb, hop, meant, agent, act, read, kept, is_registered, has_let });
         self.judge_asking(host)?;
         self.pass_over(host)
     }

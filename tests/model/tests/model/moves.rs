@@ -3,6 +3,7 @@
 use super::{
     judge::marked_in,
     names::node_of,
+    way::{Place, place},
     world::{Process, World},
 };
 use agent::{
@@ -25,6 +26,8 @@ pub enum Move {
     Act(At, Outcome),
     /// An agent is started with what the run's state asks for.
     Start(At, Verb),
+    /// The same on another hop than is due, for want of an answer.
+    StartAt(At, Verb, Place),
     /// A Txn that was under way is done or refused.
     Land(At),
     /// A quorum without a leader elects one.
@@ -211,6 +214,8 @@ impl World {
             _ => Verb::Run,
         };
         moves.push(Move::Start(at, verb));
+        let mistaken = self.hops_mistaken(at.into());
+        moves.extend(mistaken.into_iter().map(|hop| Move::StartAt(at, verb, hop)));
         if verb == Verb::Finalize {
             moves.push(Move::Start(at, Verb::Run));
         }
@@ -268,10 +273,10 @@ impl World {
             Act::Wait(_) if !self.has_quorum() && self.is_cut_off(host) => or(1, &[OutOfTime]),
             Act::Wait(_) => or(left.give_up, &[Expired]),
             Act::Start(member) if self.nodes[node_of(*member)].process.is_none() => or(left.sick, &[Sick, Dies]),
-            Act::AwaitReady { member, on } if self.is_healed(node_of(*member), *on) => or(left.sick, &[Slow]),
-            Act::AwaitSettled { back } => match self.is_settled(*back) {
+            Act::AwaitReady { member, on } if self.is_healed(host, node_of(*member), *on) => or(left.sick, &[Slow]),
+            Act::AwaitSettled { back } => match self.is_settled(process.hop, *back) {
                 true => or(left.refuse, &[Fails]),
-                false if self.settles(*back) => return vec![],
+                false if self.settles(process.hop, *back) => return vec![],
                 false => {}
             },
             Act::Prepare | Act::HookBefore(_) => or(left.refuse, &[Fails]),
@@ -299,20 +304,20 @@ impl World {
     }
 
     /// Whether a member is ready on this binary.
-    pub fn is_healed(&self, node: usize, on: Option<Binary>) -> bool {
+    pub fn is_healed(&self, host: usize, node: usize, on: Option<Binary>) -> bool {
         !self.is_on_its_way_down(node)
             && self.is_ready(node)
-            && on.is_none_or(|on| self.nodes[node].process == Some(on))
+            && on.is_none_or(|on| self.nodes[node].process == Some(self.place_on(host, on)))
     }
 
-    pub fn is_settled(&self, back: bool) -> bool {
-        let is_higher = target(back) == self.higher();
-        self.settles(back) && !self.is_going_down && (self.is_risen() == is_higher || !self.scenario.changes_minor())
+    pub fn is_settled(&self, hop: Place, back: bool) -> bool {
+        let has_version = self.scenario.version(target(hop, back)) == self.version;
+        self.settles(hop, back) && !self.is_going_down && has_version
     }
 
     /// Whether the cluster comes there by itself.
-    fn settles(&self, back: bool) -> bool {
-        self.all_run(target(back)) && !(back && self.is_going_down)
+    fn settles(&self, hop: Place, back: bool) -> bool {
+        self.all_run(target(hop, back)) && !(back && self.is_going_down)
     }
 
     /// Whom else the machine could have named: it takes the first of its kind, and the model has no first.
@@ -324,6 +329,7 @@ impl World {
     }
 }
 
-pub fn target(back: bool) -> Binary {
-    if back { Binary::Old } else { Binary::New }
+/// Where a hop leads.
+fn target(hop: Place, back: bool) -> Place {
+    place(hop, if back { Binary::Old } else { Binary::New })
 }

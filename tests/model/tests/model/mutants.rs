@@ -2,7 +2,10 @@
 
 use super::{
     faults::Faults,
-    judge::{ENABLED_FOR_NOTHING, OTHER_SICK, PAST_THE_LAST, STRANDED, STUCK, TWO_DOWN, UNDER_MARK, UNFIT, Violation},
+    judge::{
+        ENABLED_FOR_NOTHING, NOT_ASKED, OTHER_SICK, PAST_THE_LAST, STRANDED, STUCK, TWO_DOWN, UNDER_MARK, UNFIT,
+        Violation,
+    },
     must_be_found,
     scenario::{Kind, Scenario},
 };
@@ -45,6 +48,20 @@ without! { Kind::Down,
     back_waits_for_the_baton, |f| f.rollback = 1, ENABLED_FOR_NOTHING;
     #[ignore = "slow: two minutes of a processor"]
     back_needs_an_old_voter, |f| f.rollback = 1, PAST_THE_LAST;
+}
+
+without! { Kind::TwoMinors,
+    hop_gives_the_baton_back, |f| f.move_leader = 1, STUCK;
+}
+
+/// Whoever says that the last member of one hop may go, or turns one hop back, would say the same of the next.
+#[test]
+fn verb_is_of_its_hop() {
+    let two_minors = |name, faults: fn(&mut Faults)| Scenario::new(name, faults).of(Kind::TwoMinors).on(&[0, 0, 1]);
+    for scenario in [two_minors("finalize", |_| ()).held(), two_minors("rollback", |f| f.rollback = 1)] {
+        let name = format!("verb_is_of_its_hop ({})", scenario.name);
+        must_be_found(&name, &scenario.with(|rules| rules.verb_is_of_its_hop = false), NOT_ASKED);
+    }
 }
 
 /// A twin takes the other's record for its own, and its baton.

@@ -3,7 +3,12 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::{faults, guards::guards, scenario::Scenario, world::World};
+use super::{
+    faults,
+    guards::guards,
+    scenario::{Kind, Scenario},
+    world::World,
+};
 use agent::keys::RunState;
 
 /// What comes after the end of the run is cut short wherever everybody has gone home.
@@ -78,6 +83,25 @@ fn guards_come_by_the_same_worlds_with_each_fault() {
         ("abandon", |f| f.abandon = 1),
         ("refuse", |f| f.refuse = 1),
     ]);
+}
+
+/// A way of two hops. What comes between the end of one run and the begin of the next is cut short.
+fn compare_hops(faults: impl IntoIterator<Item = faults::Fault>) {
+    for (name, fault) in faults {
+        compare(Scenario::new(format!("{name}, two hops"), fault).of(Kind::PatchThenMinor).on(&[0, 1]));
+    }
+}
+
+#[test]
+fn hops_come_by_the_same_worlds() {
+    let nothing: faults::Fault = ("nothing", |_| ());
+    compare_hops([nothing]);
+}
+
+#[test]
+#[ignore = "slow: two hops with each fault, in every order"]
+fn hops_come_by_the_same_worlds_with_each_fault() {
+    compare_hops(faults::ALL);
 }
 
 /// Two agents go by one id.

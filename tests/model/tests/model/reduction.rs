@@ -1,7 +1,8 @@
 //! Which orders are taken for one.
 //!
 //! An act is *private* when no other host, no member and no lease can see it, change it or hinder it: what is
-//! written to a host's own journal, its preparation and hooks, the switch of a binary whose member is down, a wait, and the
+//! written to a host's own journal, its preparation and hooks, the switch of a binary whose member is down, a wait, the change to
+//! another hop, and the
 //! two questions whose answers are always the same here: *examine*, and *confirm*. Done before or after anything that happens elsewhere it comes to the same world, so the search lets
 //! the first host that is about to do such a thing do it, and tries nothing else there: not even a signal or
 //! the loss of a lease, which leave the act as it was. What ends its process and so takes the act's place, a
@@ -42,11 +43,15 @@ impl World {
     }
 
     pub fn is_private(&self, host: usize) -> bool {
-        use Act::{AwaitPolls, Confirm, Examine, Exit, HookAfter, HookBefore, Journal, Prepare, Spawn, Switch, Wait};
+        use Act::{
+            AwaitPolls, Confirm, Examine, Exit, HookAfter, HookBefore, Hop, Journal, Prepare, Spawn, Switch, Wait,
+        };
         match self.act_of(host) {
             // What ends here with the whole host is seen elsewhere.
             _ if self.is_at_risk(host) => false,
-            Some(Journal(_) | Prepare | Examine | Confirm(_) | Spawn | HookBefore(_) | HookAfter(_) | Wait(_)) => true,
+            Some(
+                Journal(_) | Prepare | Examine | Confirm(_) | Spawn | HookBefore(_) | HookAfter(_) | Wait(_) | Hop(_),
+            ) => true,
             Some(Switch { .. } | AwaitPolls) => !self.may_rise(),
             // Its leases are left behind, so it is but one process less; a twin sees that nobody renews them.
             Some(Exit(_)) => self.scenario.is_fine && !self.scenario.has_twins,

@@ -2,18 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{faults::Faults, names::id_of};
+use super::{faults::Faults, names::id_of, way::Place};
 use agent::{
-    keys::{
-        Finalize, Intent,
-        change::{Change, Downgrade, Restart, Upgrade},
-        host_id::HostId,
-        rules::Rules,
-        seat::Seats,
-    },
+    keys::{Finalize, Intent, host_id::HostId, rules::Rules, seat::Seats},
     plan::{Me, OnFailure, Verb},
 };
-use proto::{ClusterId, Release};
 
 /// One search.
 #[derive(Clone, Debug)]
@@ -53,6 +46,10 @@ pub enum Kind {
     Patch,
     /// The same release anew.
     Restart,
+    /// Two hops: within 3.4, and from there to 3.5. Only the second has a point of no return.
+    PatchThenMinor,
+    /// Two hops: 3.4 to 3.5 to 3.6.
+    TwoMinors,
 }
 
 impl Scenario {
@@ -160,31 +157,13 @@ impl Scenario {
         self.owners.iter().enumerate().filter(move |(_, owner)| **owner == host).map(|(node, _)| node)
     }
 
-    /// Whether the playbook's change takes members to another minor.
-    pub fn changes_minor(&self) -> bool {
-        matches!(self.kind, Kind::Minor | Kind::Down)
-    }
-
     /// Whether the old binary is the higher one.
     pub fn leads_down(&self) -> bool {
         self.kind == Kind::Down
     }
 
-    pub fn holds(&self) -> bool {
-        self.finalize == Finalize::Manual && self.changes_minor()
-    }
-
-    pub fn old(&self) -> Release {
-        Release::new(3, if self.leads_down() { 5 } else { 4 }, 0)
-    }
-
-    pub fn new_release(&self) -> Release {
-        match self.kind {
-            Kind::Minor => Release::new(3, 5, 0),
-            Kind::Down => Release::new(3, 4, 0),
-            Kind::Patch => Release::new(3, 4, 1),
-            Kind::Restart => self.old(),
-        }
+    pub fn holds(&self, hop: Place) -> bool {
+        self.finalize == Finalize::Manual && self.changes_minor(hop)
     }
 
     /// A host's.
@@ -206,21 +185,5 @@ impl Scenario {
             command: "".into(),
             expect_agents: None,
         })
-    }
-
-    pub fn intent(&self) -> Intent {
-        let from = if self.leads_down() { ">=3.5, <3.6" } else { ">=3.4, <3.5" }.parse().unwrap();
-        let change = match self.kind {
-            Kind::Down => Change::Downgrade(Downgrade { from, to: self.new_release() }),
-            Kind::Minor | Kind::Patch => Change::Upgrade(Upgrade { from, to: self.new_release() }),
-            Kind::Restart => Change::Restart(Restart { id: "1".into() }),
-        };
-        Intent {
-            cluster: ClusterId(1),
-            change,
-            gates: Default::default(),
-            finalize: self.finalize,
-            accepted_hazards: Default::default(),
-        }
     }
 }

@@ -29,12 +29,14 @@ fn line(world: &World, what: Move) -> String {
 
 fn state(world: &World) -> Vec<String> {
     let hosts = world.hosts.iter().enumerate().map(|(host, at)| {
-        let asked = at.process.as_ref().map(|process| &process.act);
+        let asked = at.process.as_ref().map(|process| (process.hop, &process.act));
         format!("host {host}: journal {:?}, asked {asked:?}", at.journal)
     });
-    let nodes = world.nodes.iter().enumerate().map(|(node, at)| {
-        format!("node {node}: {:?} installed, {:?} runs, sick {}", at.binary, at.process, at.is_sick)
-    });
-    let cluster = format!("leader {} rise {:?}", world.leader, world.rise);
+    let nodes =
+        world.nodes.iter().enumerate().map(|(node, at)| {
+            format!("node {node}: {} installed, {:?} runs, sick {}", at.binary, at.process, at.is_sick)
+        });
+    let cluster =
+        format!("leader {} version {:?} rise {:?}, reached {}", world.leader, world.version, world.rise, world.reached);
     hosts.chain(nodes).chain([cluster, format!("{:?}", world.keys)]).collect()
 }

@@ -9,14 +9,13 @@ use std::{rc::Rc, sync::Arc};
 use super::{
     errand::Errand,
     faults::Faults,
+    judge::Violation,
     names::{copied_id, host_id, id_of, process_id},
     scenario::Scenario,
+    way::Place,
 };
 use agent::{
-    journal::{
-        progress::InHand,
-        restart::{self, Binary},
-    },
+    journal::{progress::InHand, restart},
     keys::{AttemptId, Intent, Keys, ProcessId, RunResult, RunState, TakeId, host_id::HostId, txn::Txn},
     machine::{act::Act, agent::Agent},
     observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
@@ -28,14 +27,18 @@ use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Revision, Term};
 #[derive(Clone)]
 pub struct World {
     pub scenario: Rc<Scenario>,
-    pub intent: Arc<Intent>,
+    /// The intent at each hop of the way.
+    pub intents: Rc<[Arc<Intent>]>,
     pub keys: Rc<Keys>,
     /// Txns whose sender got no answer, or that an operator has begun: they may be done at any time.
     pub late: Vec<Late>,
     pub nodes: Vec<Node>,
     pub hosts: Vec<Rc<Host>>,
     pub leader: usize,
+    pub version: ClusterVersion,
     pub rise: Rise,
+    /// The last release of a hop that is done.
+    pub reached: Place,
     /// Whether a downgrade is enabled (`downgrade.rs`).
     pub is_going_down: bool,
     /// Calls that enable one and were not answered: they may be done at any time.
@@ -50,9 +53,11 @@ pub struct World {
     pub revision: i64,
     /// The last id that was made.
     pub made: u128,
+    /// What a write has broken.
+    pub broken: Option<Violation>,
 }
 
-/// How far the cluster version is on its way to the target's.
+/// How far the cluster version is on its way to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rise {
     Low,
@@ -61,7 +66,6 @@ pub enum Rise {
     /// Proposed by a leader that had lost its quorum. The next quorum may decide it, but not after it has answered a
     /// linearizable read: a leader has decided by then what stands in its log (the raft paper, section 8).
     Logged,
-    Done,
 }
 
 /// A Txn under way.
@@ -80,14 +84,18 @@ pub struct By {
     pub failed: Option<MemberId>,
     /// One of the sender's members.
     pub owner: Option<MemberId>,
+    /// The hop that it is about; `None` for `abandon` and `--replace`.
+    pub hop: Option<Place>,
+    /// The hop that it was typed for, of `rollback` and `finalize`.
+    pub meant: Place,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// Which binary and files are installed.
-    pub binary: Binary,
+    /// Of which release binary and files are installed.
+    pub binary: Place,
     /// What runs.
-    pub process: Option<Binary>,
+    pub process: Option<Place>,
     pub is_sick: bool,
     /// Whether its data can be read by a lower release.
     pub is_fit: bool,
@@ -106,6 +114,8 @@ pub struct Host {
     /// How many state directories it has lost.
     pub lost: u8,
     pub journal: Option<InHand>,
+    /// The hop of the step in it, as the journal has both releases.
+    pub step_hop: Place,
     pub process: Option<Process>,
     /// Its first process: another one since it has restarted.
     pub init: ProcessId,
@@ -119,6 +129,10 @@ pub struct Host {
 pub struct Process {
     pub id: ProcessId,
     pub verb: Verb,
+    /// The hop that it is about.
+    pub hop: Place,
+    /// The hop that it was typed for, of `rollback` and `finalize`.
+    pub meant: Place,
     pub agent: Agent,
     /// What it was asked to do.
     pub act: Act,
@@ -130,10 +144,6 @@ pub struct Process {
     pub is_registered: bool,
     /// Whether it has let its command begin.
     pub has_let: bool,
-}
-
-pub fn version(is_new: bool) -> ClusterVersion {
-    ClusterVersion { major: 3, minor: if is_new { 5 } else { 4 } }
 }
 
 impl Process {
@@ -167,7 +177,7 @@ impl Node {
 
 impl World {
     pub fn new(scenario: &Scenario) -> Self {
-        let (binary, process) = (Binary::Old, Some(Binary::Old));
+        let (binary, process) = (0, Some(0));
         let node = Node {
             binary,
             process,
@@ -180,17 +190,20 @@ impl World {
         };
         let host = |host| {
             let init = process_id(host, host as u128 + 1);
-            Rc::new(Host { lost: 0, journal: None, process: None, init, errand: Errand::Idle, begun: None })
+            let errand = Errand::Idle;
+            Rc::new(Host { lost: 0, journal: None, step_hop: 0, process: None, init, errand, begun: None })
         };
         Self {
             scenario: Rc::new(scenario.clone()),
-            intent: Arc::new(scenario.intent()),
+            intents: scenario.intents().into(),
             keys: Rc::default(),
             late: Vec::new(),
             nodes: vec![node; scenario.owners.len()],
             hosts: (0..scenario.hosts()).map(host).collect(),
             leader: 0,
-            rise: if scenario.leads_down() { Rise::Done } else { Rise::Low },
+            version: scenario.version(0),
+            rise: Rise::Low,
+            reached: 0,
             is_going_down: false,
             late_calls: 0,
             marked: None,
@@ -198,6 +211,7 @@ impl World {
             left: scenario.faults,
             revision: 0,
             made: scenario.hosts() as u128,
+            broken: None,
         }
     }
 
@@ -246,8 +260,14 @@ impl World {
         self.nodes[node].is_up() && self.has_quorum()
     }
 
-    pub fn all_run(&self, binary: Binary) -> bool {
-        self.nodes.iter().all(|node| node.process == Some(binary) && !node.is_sick)
+    pub fn all_run(&self, place: Place) -> bool {
+        self.nodes.iter().all(|node| node.process == Some(place) && !node.is_sick)
+    }
+
+    /// Whether the version may rise, as far as the releases go.
+    fn all_run_above(&self) -> bool {
+        let is_above = |place| self.scenario.version(place) > self.version;
+        self.nodes.iter().all(|node| node.process.is_some_and(is_above) && !node.is_sick)
     }
 
     /// Whether a quorum must elect before anything else can be seen of it.
@@ -255,29 +275,20 @@ impl World {
         !self.nodes[self.leader].is_up() && self.has_quorum()
     }
 
-    pub fn is_risen(&self) -> bool {
-        self.rise == Rise::Done
-    }
-
     pub fn may_rise(&self) -> bool {
         matches!(self.rise, Rise::Polled | Rise::Logged)
     }
 
-    /// The binary that needs the higher cluster version.
-    pub fn higher(&self) -> Binary {
-        if self.scenario.leads_down() { Binary::Old } else { Binary::New }
-    }
-
     /// What polls of every member's version come to, once a leader has made them.
     pub fn poll(&mut self) {
-        if self.scenario.changes_minor() && !self.is_risen() && !self.is_going_down && self.all_run(self.higher()) {
+        if !self.is_going_down && self.all_run_above() {
             self.rise = Rise::Polled;
         }
     }
 
     /// Time for every poll that was under way to end.
     pub fn end_polls(&mut self) {
-        if self.rise == Rise::Polled && !self.all_run(self.higher()) {
+        if self.rise == Rise::Polled && !self.all_run_above() {
             self.rise = if self.has_quorum() { Rise::Low } else { Rise::Logged };
         }
     }
@@ -300,7 +311,7 @@ impl World {
 
     fn member(&self, node: usize) -> Member {
         let answer = match self.nodes[node].process {
-            Some(binary) if !self.nodes[node].is_sick => Answer::Reported(Box::new(self.report(node, binary))),
+            Some(place) if !self.nodes[node].is_sick => Answer::Reported(Box::new(self.report(node, place))),
             _ => Answer::Silent { reason: String::new() },
         };
         Member {
@@ -314,15 +325,17 @@ impl World {
         }
     }
 
-    fn report(&self, node: usize, binary: Binary) -> Report {
+    fn report(&self, node: usize, place: Place) -> Report {
         // A release from before there were downgrades says nothing of them.
-        let is_asked = self.scenario.leads_down() && binary == Binary::Old;
+        let is_asked = self.scenario.leads_down() && place == 0;
+        let lower = self.scenario.version(1);
+        let stored = if self.nodes[node].is_fit { lower } else { self.scenario.version(0) };
         let health = if self.has_quorum() { Health::Ready } else { Health::Sick { reason: String::new() } };
         Report {
-            release: if binary == Binary::New { self.scenario.new_release() } else { self.scenario.old() },
-            cluster_version: Some(version(self.is_risen())),
-            storage_version: is_asked.then(|| version(!self.nodes[node].is_fit)),
-            downgrade: (is_asked && self.is_going_down).then(|| version(false)),
+            release: self.scenario.release(place),
+            cluster_version: Some(self.version),
+            storage_version: is_asked.then_some(stored),
+            downgrade: (is_asked && self.is_going_down).then_some(lower),
             leader: None,
             term: Term(1),
             log_index: LogIndex(0),
@@ -347,12 +360,13 @@ impl World {
             return false;
         }
         if !self.scenario.has_run {
-            return self.left.guard == 0 && self.all_run(Binary::Old);
+            return self.left.guard == 0 && self.all_run(0);
         }
-        let Some(RunState::Done { result }) = self.keys.run.as_ref().map(|run| &run.value.state) else { return false };
+        let Some(run) = self.keys.run.as_ref().map(|run| &run.value) else { return false };
+        let RunState::Done { result } = &run.state else { return false };
         let wanted = match result {
-            RunResult::Reached => Binary::New,
-            RunResult::RolledBack => Binary::Old,
+            RunResult::Reached => self.scenario.last(),
+            RunResult::RolledBack => self.hop_of(run),
         };
         let was_asked_for = *result == RunResult::Reached || self.scenario.faults.rollback > 0;
         was_asked_for && !self.is_going_down && self.all_run(wanted)
