@@ -36,8 +36,8 @@ async fn a_member_that_does_not_run_is_said_to_be_down(system: System) {
     assert!(ended.result.as_ref().expect("a result")["seen_at"].is_string(), "{ended}");
 }
 
-/// What no release can start with, and none sees before it starts.
-const UNUSABLE: &str = "--config-file=/no/such/file";
+/// What no release can start with, and none sees before it starts: a text where there should be keys.
+const UNUSABLE: &str = "--config-file=/proc/sys/kernel/ostype";
 
 async fn a_member_that_ends_is_told_of_with_the_last_words_of_its_log(system: System) {
     let Some(case) = Case::path(system, ("3.5", "3.6"), |_| {}).await else { return };
