@@ -42,8 +42,10 @@ impl OwnNode {
         if let Runtime::Process(process) = &self.node.runtime {
             let argv = process.command_line(&self.node.context(&side.release))?;
             let urls = &self.node.peer_urls;
-            let why = objection(&argv, &process.env, name, urls, self.node.data_dir.as_deref())
-                .or_else(|| lacking(&argv, &process.env, |path| read(&process.cwd, path)).map(str::to_owned));
+            let read = |path: &Path| read(&process.cwd, path);
+            let told = Told { argv: &argv, env: &process.env, read: &read };
+            let why = objection(&told, name, urls, self.node.data_dir.as_deref())
+                .or_else(|| lacking(&told).map(str::to_owned));
             if let Some(why) = why.or_else(|| newcomer_certificate::objection(&argv, urls, SystemTime::now())) {
                 return Err(wrong(why));
             }
@@ -89,17 +91,39 @@ fn read(cwd: &Option<std::path::PathBuf>, path: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What a newcomer cannot do without: without the first it finds nobody, and without the second it begins a cluster of its own. With a
-/// configuration file that alone counts (etcd, "Configuration options").
-fn lacking(
-    argv: &[String],
-    env: &BTreeMap<String, String>,
-    read: impl Fn(&Path) -> Option<String>,
-) -> Option<&'static str> {
-    let variable = |flag: &str| env.get(&format!("ETCD_{}", flag.to_uppercase().replace('-', "_"))).map(String::as_str);
-    let given = |flag: &str| value(argv, flag).or_else(|| variable(flag));
-    if let Some(file) = given("config-file").filter(|file| !file.is_empty()) {
-        let Some(text) = read(Path::new(file)) else { return Some("its configuration file cannot be read") };
+/// What it is started with.
+struct Told<'a> {
+    argv: &'a [String],
+    env: &'a BTreeMap<String, String>,
+    read: &'a dyn Fn(&Path) -> Option<String>,
+}
+
+impl Told<'_> {
+    /// A flag counts before its variable.
+    fn given(&self, flag: &str) -> Option<&str> {
+        let variable = || self.env.get(&format!("ETCD_{}", flag.to_uppercase().replace('-', "_"))).map(String::as_str);
+        value(self.argv, flag).or_else(variable)
+    }
+
+    /// Its configuration file, which alone counts where it has one (etcd, "Configuration options"); nothing in it where it cannot be read.
+    fn file(&self) -> Option<Option<String>> {
+        self.given("config-file").filter(|file| !file.is_empty()).map(|file| (self.read)(Path::new(file)))
+    }
+
+    /// What is said of this setting, wherever that counts; nothing of what is filled in later.
+    fn said(&self, flag: &str) -> Option<String> {
+        let said = match self.file() {
+            Some(file) => configured(&file?, flag),
+            None => self.given(flag).map(str::to_owned),
+        };
+        said.filter(|said| !said.contains("{{"))
+    }
+}
+
+/// What a newcomer cannot do without: without the first it finds nobody, and without the second it begins a cluster of its own.
+fn lacking(told: &Told) -> Option<&'static str> {
+    if let Some(file) = told.file() {
+        let Some(text) = file else { return Some("its configuration file cannot be read") };
         return match (configured(&text, "initial-cluster"), configured(&text, "initial-cluster-state").as_deref()) {
             (Some(_), Some("existing")) => None,
             (None, _) => Some("its configuration file has no `initial-cluster`, by which it finds the others"),
@@ -108,7 +132,7 @@ fn lacking(
             ),
         };
     }
-    let has = |flag: &str| given(flag).is_some();
+    let has = |flag: &str| told.given(flag).is_some();
     match (has("initial-cluster"), has("initial-cluster-state")) {
         (true, true) => None,
         (false, _) => Some("its arguments lack `--initial-cluster={{initial_cluster}}`, by which it finds the others"),
@@ -118,43 +142,41 @@ fn lacking(
     }
 }
 
-/// What of its arguments is not as the playbook, or a newcomer, has it (etcd, "Configuration options").
-fn objection(
-    argv: &[String],
-    env: &BTreeMap<String, String>,
-    name: &str,
-    peer_urls: &[String],
-    data: Option<&Path>,
-) -> Option<String> {
-    // A flag counts before its variable.
-    let variable = |flag: &str| env.get(&format!("ETCD_{}", flag.to_uppercase().replace('-', "_"))).map(String::as_str);
-    let value = |flag: &str| value(argv, flag).or_else(|| variable(flag)).filter(|given| !given.contains("{{"));
-    let has = |flag: &str| argv.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
+/// What of it is not as the playbook, or a newcomer, has it.
+fn objection(told: &Told, name: &str, peer_urls: &[String], data: Option<&Path>) -> Option<String> {
+    let (whose, dashes) = if told.file().is_some() { ("its configuration file", "") } else { ("its arguments", "--") };
+    let is_flag =
+        |flag: &str| told.argv.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
+    let has = |flag: &str| if dashes.is_empty() { told.said(flag).is_some() } else { is_flag(flag) };
     for flag in ["force-new-cluster", "discovery", "discovery-srv", "discovery-endpoints"] {
         if has(flag) {
-            return Some(format!("its arguments have `--{flag}`, and a newcomer joins a cluster that is there"));
+            return Some(format!("{whose} has `{dashes}{flag}`, and a newcomer joins a cluster that is there"));
         }
     }
-    let state = value("initial-cluster-state");
-    if state.is_some_and(|state| state != "existing") {
-        return Some("its arguments say `--initial-cluster-state=new`; a newcomer says `existing`".to_owned());
+    if told.said("initial-cluster-state").is_some_and(|state| state != "existing") {
+        return Some(format!("{whose} says `{dashes}initial-cluster-state` is not `existing`, as a newcomer has it"));
     }
-    if value("name").is_some_and(|given| given != name) {
-        return Some("its arguments give it another `--name`".to_owned());
+    if told.said("name").is_some_and(|given| given != name) {
+        return Some(format!("{whose} gives it another `{dashes}name`"));
     }
-    let mut wanted: Vec<_> = peer_urls.iter().map(String::as_str).collect();
-    wanted.sort_unstable();
-    let given = value("initial-advertise-peer-urls").map(|urls| {
-        let mut urls: Vec<_> = urls.split(',').collect();
+    let is_itself = |one: &str| one.trim().split('=').next() == Some(name);
+    let cluster = told.said("initial-cluster").filter(|cluster| !cluster.is_empty());
+    if cluster.is_some_and(|cluster| !cluster.split(',').any(is_itself)) {
+        return Some(format!("{name} itself is not in its `{dashes}initial-cluster`"));
+    }
+    let sorted = |mut urls: Vec<String>| {
         urls.sort_unstable();
         urls
-    });
-    if given.is_some_and(|given| given != wanted) && !wanted.is_empty() {
-        return Some("`peer_urls` are not its `--initial-advertise-peer-urls`".to_owned());
+    };
+    let given = told.said("initial-advertise-peer-urls");
+    let given = given.map(|urls| sorted(urls.split(',').map(|url| url.trim().to_owned()).collect()));
+    if given.is_some_and(|given| given != sorted(peer_urls.to_vec())) && !peer_urls.is_empty() {
+        return Some(format!("`peer_urls` are not its `{dashes}initial-advertise-peer-urls`"));
     }
-    let given = value("data-dir").map(Path::new);
+    let given = told.said("data-dir");
+    let given = given.as_deref().map(Path::new);
     let differs = given.zip(data).is_some_and(|(given, data)| given.is_absolute() && given != data);
-    differs.then(|| "`data_dir` is not its `--data-dir`".to_owned())
+    differs.then(|| format!("`data_dir` is not its `{dashes}data-dir`"))
 }
 
 #[cfg(test)]
@@ -183,7 +205,7 @@ mod tests {
                 Some("/none") => Some("name: x\n".to_owned()),
                 _ => None,
             };
-            let found = lacking(&argv, &env, read);
+            let found = lacking(&Told { argv: &argv, env: &env, read: &read });
             assert_eq!(found.is_some(), expected.is_some(), "{more} {env:?}: {found:?}");
             assert!(expected.is_none_or(|words| found.is_some_and(|why| why.contains(words))), "{more}: {found:?}");
         }
@@ -199,6 +221,8 @@ mod tests {
             ("--force-new-cluster", Some("force-new-cluster")),
             ("-discovery=http://x", Some("discovery")),
             ("--name=m5", Some("--name")),
+            ("--initial-cluster=m1=http://h:3", Some("m4 itself")),
+            ("--initial-cluster=m1=http://h:3,m4=http://h:1", None),
             ("--initial-advertise-peer-urls=http://h:1", None),
             ("--initial-advertise-peer-urls=http://h:2", Some("peer_urls")),
             ("--data-dir=/d", None),
@@ -206,17 +230,44 @@ mod tests {
             ("--data-dir=d", None),
         ] {
             let argv: Vec<_> = format!("/bin/etcd {more}").split_whitespace().map(str::to_owned).collect();
-            let found = objection(&argv, &BTreeMap::new(), "m4", &urls, Some(Path::new("/d")));
+            let no_file = |_: &Path| None;
+            let found = |argv: &[String], env: &BTreeMap<String, String>| {
+                objection(&Told { argv, env, read: &no_file }, "m4", &urls, Some(Path::new("/d")))
+            };
+            let by_flag = found(&argv, &BTreeMap::new());
             let env = argv[1..].iter().filter_map(|word| word.strip_prefix("--")?.split_once('='));
             let env =
                 env.map(|(flag, given)| (format!("ETCD_{}", flag.to_uppercase().replace('-', "_")), given.to_owned()));
-            let by_env = objection(&argv[..1], &env.collect(), "m4", &urls, Some(Path::new("/d")));
-            assert!(by_env.is_none() || by_env == found, "{more}: {by_env:?}");
-            assert!(!more.starts_with("--data-dir=/") || by_env == found, "{more}: {by_env:?}");
+            let by_env = found(&argv[..1], &env.collect());
+            assert!(by_env.is_none() || by_env == by_flag, "{more}: {by_env:?}");
+            assert!(!more.starts_with("--data-dir=/") || by_env == by_flag, "{more}: {by_env:?}");
             match expected {
-                None => assert_eq!(found, None, "{more}"),
-                Some(words) => assert!(found.as_ref().is_some_and(|why| why.contains(words)), "{more}: {found:?}"),
+                None => assert_eq!(by_flag, None, "{more}"),
+                Some(words) => assert!(by_flag.as_ref().is_some_and(|why| why.contains(words)), "{more}: {by_flag:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_configuration_file_that_contradicts_the_playbook_is_told() {
+        let urls = ["http://h:1".to_owned()];
+        for (line, expected) in [
+            ("name: m4", None),
+            ("name: m5", Some("another `name`")),
+            ("data-dir: /d", None),
+            ("data-dir: /e", Some("`data_dir` is not its `data-dir`")),
+            ("discovery: http://x", Some("discovery")),
+            ("initial-cluster: m1=http://h:3,m4=http://h:1", None),
+            ("initial-cluster: m1=http://h:3", Some("m4 itself is not in its `initial-cluster`")),
+            ("initial-advertise-peer-urls: http://h:2", Some("peer_urls")),
+            ("initial-cluster-state: new", Some("existing")),
+        ] {
+            let argv = ["/bin/etcd", "--config-file=/c", "--data-dir=/flags/do/not/count"].map(str::to_owned);
+            let read = |_: &Path| Some(format!("{line}\n"));
+            let told = Told { argv: &argv, env: &BTreeMap::new(), read: &read };
+            let found = objection(&told, "m4", &urls, Some(Path::new("/d")));
+            assert_eq!(found.is_some(), expected.is_some(), "{line}: {found:?}");
+            assert!(expected.is_none_or(|words| found.is_some_and(|why| why.contains(words))), "{line}");
         }
     }
 }
