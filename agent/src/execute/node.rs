@@ -237,7 +237,16 @@ impl OwnNode {
 
     /// Looks for what its runtime needs to start it as this one: what is missing then would be missed after the stop.
     pub async fn check_runtime(&self, side: &Side) -> Result<(), ActError> {
-        self.runtime_at(side)?.check(&self.needs(side)?).await.map_err(ActError::from)
+        match self.runtime_at(side)?.check(&self.needs(side)?).await {
+            Err(unfit) if unfit.field == "log" && self.log_is_to_come() => Ok(()),
+            checked => checked.map_err(ActError::from),
+        }
+    }
+
+    /// Whether its log lies in a state directory that a run makes, and none has yet.
+    fn log_is_to_come(&self) -> bool {
+        let Some(state_dir) = self.nodes.parent().filter(|folder| !folder.exists()) else { return false };
+        matches!(&self.node.runtime, playbook::Runtime::Process(process) if process.log.parent() == Some(state_dir))
     }
 
     pub(super) fn needs(&self, side: &Side) -> Result<Needs, ActError> {

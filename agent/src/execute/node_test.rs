@@ -185,3 +185,14 @@ async fn a_program_that_does_not_say_its_release_keeps_no_member_down_whose_step
         }
     }
 }
+
+/// `agent plan` makes no folder, and a run makes its own.
+#[test]
+fn a_log_in_a_state_directory_that_is_to_come_stands_in_no_plans_way() {
+    for (log, is_to_come) in [("", true), (", log: elsewhere/m1.log", false)] {
+        let case = Case::new(&format!("    runtime: {{ kind: process, argv: [/bin/sleep, \"9\"]{log} }}\n"));
+        assert!(!case.node.log_is_to_come(), "{log}: the folder is there");
+        fs::remove_dir_all(case.folder.path().join("state")).unwrap();
+        assert_eq!(case.node.log_is_to_come(), is_to_come, "{log}");
+    }
+}

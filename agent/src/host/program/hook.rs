@@ -2,7 +2,7 @@
 //!
 //! What a failing hook means (before: the step does not begin; after: a warning) is not decided here.
 
-use std::time::Duration;
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use super::{
     exec::{self, ExecError, Output, quoted},
@@ -21,6 +21,13 @@ pub enum HookError {
         /// The program, as it was given.
         program: String,
         source: Box<PathOwnerError>,
+    },
+    /// There is no such program.
+    #[error("hook {program} {why}")]
+    Missing {
+        /// The program, as it was given.
+        program: String,
+        why: String,
     },
     /// It could not be run, or did not end in time.
     #[error("hook failed")]
@@ -41,10 +48,21 @@ pub async fn run(argv: &[String]) -> Result<(), HookError> {
     run_within(argv, LIMIT).await
 }
 
-/// Refuses a hook that others than root and the agent's user may change: it runs with the agent's rights.
+/// Refuses a hook that others than root and the agent's user may change, as it runs with the agent's rights; and a path at which no program
+/// lies.
 pub fn check(argv: &[String]) -> Result<(), HookError> {
     let program = argv.first().map_or("", String::as_str);
-    program_path::check(program).map_err(|source| HookError::Owner { program: program.into(), source: source.into() })
+    program_path::check(program)
+        .map_err(|source| HookError::Owner { program: program.into(), source: source.into() })?;
+    if !program.contains('/') {
+        return Ok(());
+    }
+    let why = match fs::metadata(program) {
+        Ok(seen) if seen.is_file() && seen.permissions().mode() & 0o111 != 0 => return Ok(()),
+        Ok(_) => "is no program that may be run".to_owned(),
+        Err(error) => format!("cannot be looked at: {error}"),
+    };
+    Err(HookError::Missing { program: program.into(), why })
 }
 
 async fn run_within(argv: &[String], limit: Duration) -> Result<(), HookError> {
@@ -59,8 +77,6 @@ async fn run_within(argv: &[String], limit: Duration) -> Result<(), HookError> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt};
-
     use super::*;
 
     fn sh(script: &str) -> Vec<String> {
@@ -74,6 +90,20 @@ mod tests {
         assert_eq!(error.to_string(), "hook /bin/sh ended with exit 4: not now");
         let error = run_within(&sh("sleep 600"), Duration::from_millis(200)).await.unwrap_err();
         assert!(matches!(error, HookError::Exec(ExecError::TimedOut { .. })), "{error}");
+    }
+
+    #[test]
+    fn a_path_at_which_no_program_lies_is_no_hook() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("drain").display().to_string();
+        let said = |path: &str| check(&[path.to_owned()]).map_err(|error| error.to_string());
+        assert!(said(&path).unwrap_err().contains("cannot be looked at"));
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        assert_eq!(said(&path).unwrap_err(), format!("hook {path} is no program that may be run"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        said(&path).unwrap();
+        // Looked for where the agent is started.
+        said("no-such-program").unwrap();
     }
 
     #[tokio::test]
