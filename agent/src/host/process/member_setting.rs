@@ -86,6 +86,15 @@ fn from_here(pid: u32, path: &Path) -> PathBuf {
     Path::new("/proc").join(pid.to_string()).join(folder).join(path.strip_prefix("/").unwrap_or(path))
 }
 
+fn variable<'a>(variables: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
+    variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value)
+}
+
+fn config_file<'a>(arguments: &'a [String], variables: &[(&str, &'a str)]) -> Option<&'a str> {
+    let file = value(arguments, "config-file").or_else(|| variable(variables, "CONFIG_FILE"));
+    file.filter(|file| !file.is_empty())
+}
+
 /// Variables come without their prefix.
 fn given(
     flag: &str,
@@ -93,9 +102,8 @@ fn given(
     variables: &[(&str, &str)],
     read: impl FnOnce(&Path) -> Option<String>,
 ) -> Option<String> {
-    let variable = |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
-    let file = value(arguments, "config-file").or_else(|| variable("CONFIG_FILE"));
-    if let Some(file) = file.filter(|file| !file.is_empty()) {
+    let variable = |name: &str| variable(variables, name);
+    if let Some(file) = config_file(arguments, variables) {
         return configured(&read(&PathBuf::from(file))?, flag);
     }
     let is_member = OF_A_MEMBER.iter().any(|flag| value(arguments, flag).is_some()) || !variables.is_empty();
@@ -111,9 +119,8 @@ fn switched(
     variables: &[(&str, &str)],
     read: impl FnOnce(&Path) -> Option<String>,
 ) -> Option<String> {
-    let variable = |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
-    let file = value(arguments, "config-file").or_else(|| variable("CONFIG_FILE"));
-    if let Some(file) = file.filter(|file| !file.is_empty()) {
+    let variable = |name: &str| variable(variables, name);
+    if let Some(file) = config_file(arguments, variables) {
         return is_configured_on(&read(Path::new(file))?, flag).then(|| format!("`{flag}` in its configuration file"));
     }
     let named = |word: &String| {

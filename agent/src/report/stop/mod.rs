@@ -6,6 +6,7 @@
 pub mod abandoned;
 mod alarm;
 pub mod hazard;
+mod hop;
 mod members;
 pub mod reason;
 pub mod refused;
@@ -30,7 +31,7 @@ use super::{
 pub use crate::event::trouble::Trouble;
 use crate::{
     calendar::rfc3339,
-    keys::{Intent, RunResult, change::Change},
+    keys::{RunResult, change::Change},
     machine::act::{Ending, Left},
     observe::view::ClusterView,
     plan::{Finish, Verb, refusal::Wait},
@@ -238,27 +239,6 @@ impl Stop {
             })
         };
         Self { message: again(self.message), left: again(self.left), next: self.next.map(again), ..self }
-    }
-
-    /// Says at which hop of a way it ended, where that is not the end of the way.
-    pub(crate) fn on_the_way(self, intent: &Intent, playbook: &Path, require_complete: bool) -> Self {
-        let Some(hops) = &intent.hops else { return self };
-        let is_done = self.cluster == Some(Progress::Done);
-        if is_done && hops.is_last(&intent.change) {
-            return self;
-        }
-        let stop = self.leaving(&format!("this was the run {}", change::run(intent)));
-        match is_done {
-            false => stop,
-            true => {
-                let next = format!("agent run {}", words::typed(&playbook.to_string_lossy()));
-                let stop = Self { cluster: Some(Progress::Partial), ..stop.next(next) };
-                match require_complete {
-                    true => Self { exit: Reason::Incomplete.exit().code(true), reason: Reason::Incomplete, ..stop },
-                    false => stop,
-                }
-            }
-        }
     }
 
     fn without_next(self) -> Self {
