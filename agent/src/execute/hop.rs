@@ -117,6 +117,7 @@ impl OwnNode {
         self.check_hooks(hooks, &after.release)?;
         self.check_known_hazards(&before.release, after, accepted).await?;
         self.check_settings((before, after), accepted).await?;
+        self.check_v2_ahead((before, after), accepted).await?;
         let warnings = self.check_arguments(after).await?;
         Ok(warnings.iter().map(|warning| format!("for {}: {warning}", after.release)).collect())
     }

@@ -1,9 +1,11 @@
-//! Before etcd 3.7: a member of 3.6 that has no snapshot of its own yet is brought to take one.
+//! Before etcd 3.6 and 3.7: a member whose log has what its new release panics on is brought to take a snapshot, behind which that is not read
+//! any more.
 //!
-//! 3.7 replays what its log has behind the last snapshot, and panics on what 3.5 has written there (`hop-too-fast-37`). A restart on 3.6
-//! makes one in a log of less than 1 MB alone (etcd 3.6, `applierMembership.ClusterVersionSet` forces it while the log is replayed, in
-//! batches of that size). What always makes one is `--snapshot-count` entries: 10,000, where nobody has said otherwise. Members that
-//! have much to do write as many soon; where they do not, the agent has them written.
+//! 3.6 panics on requests of the v2 API (`v2-content-wal`): 3.4 writes one for each `GET /health`. 3.7 panics on what 3.5 has written there
+//! (`hop-too-fast-37`), so its snapshot must be one of 3.6. A restart on 3.6 makes one in a log of less than 1 MB alone (etcd 3.6,
+//! `applierMembership.ClusterVersionSet` forces it while the log is replayed, in batches of that size). What always makes one is
+//! `--snapshot-count` entries: 100,000 of 3.5 and 10,000 of 3.6, where nobody has said otherwise. Members that have much to do write as many
+//! soon; where they do not, the agent has them written.
 
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use super::{
     data_dir::{DataDirError, WRITES_SNAPSHOT},
     error::ActError,
     look::random,
+    v2_api::IN_LOG,
 };
 use crate::{event::RunEvent, observe::view::Report, plan::Verb, words::with_causes};
 
@@ -34,33 +37,89 @@ const PROBE_GAP: Duration = Duration::from_secs(1);
 /// etcd writes a snapshot beside its work.
 const BREATH: Duration = Duration::from_millis(50);
 
+/// Which snapshot a member must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// One that 3.6 wrote.
+    Of36,
+    /// One behind which the log has nothing of the v2 API.
+    WithoutV2,
+}
+
+impl Wanted {
+    /// A snapshot is small; a log is long.
+    fn looked_for_every(self) -> Duration {
+        match self {
+            Self::Of36 => Duration::ZERO,
+            Self::WithoutV2 => Duration::from_secs(2),
+        }
+    }
+}
+
 impl Execution<'_> {
     /// Tries what the start of this host's member will meet, and has it take the snapshot that its new release needs.
     pub(super) async fn check_target(&mut self, at: usize) -> Result<Vec<String>, ActError> {
         let checked = self.host.nodes[at].check_target().await;
         let is_missing = matches!(&checked, Err(ActError::DataDir(DataDirError::OldLog { .. })));
         match is_missing && matches!(self.me.verb, Verb::Run | Verb::Resume) {
-            true => self.have_a_snapshot_taken(at).await?,
+            true => self.have_a_snapshot_taken(at, Wanted::Of36).await?,
             false => return checked,
         }
         self.host.nodes[at].check_target().await
     }
 
-    async fn have_a_snapshot_taken(&mut self, at: usize) -> Result<(), ActError> {
+    /// Looks for what this host's member has of the v2 API, and has it take a snapshot where its log alone has any.
+    pub(super) async fn check_v2(&mut self, at: usize) -> Result<Option<String>, ActError> {
+        let checked = self.look_for_v2(at).await;
+        let is_in_log = matches!(&checked, Err(ActError::KnownHazard { id: IN_LOG, .. }));
+        match is_in_log && matches!(self.me.verb, Verb::Run | Verb::Resume) {
+            true => self.have_a_snapshot_taken(at, Wanted::WithoutV2).await?,
+            false => return checked,
+        }
+        self.look_for_v2(at).await
+    }
+
+    async fn look_for_v2(&self, at: usize) -> Result<Option<String>, ActError> {
+        let (own, accepted) = (&self.host.nodes[at], &self.playbook.strategy.accept_hazards);
+        let Some(sides) = &own.sides else { return Ok(None) };
+        let current = own.current().await?;
+        own.check_v2((&current, &sides.new.release), Some(&sides.new), accepted).await
+    }
+
+    async fn is_had(&self, at: usize, wanted: Wanted) -> Result<bool, ActError> {
+        match wanted {
+            Wanted::Of36 => Ok(self.host.nodes[at].has_new_snapshot().await),
+            // Of one that is down nothing is known.
+            Wanted::WithoutV2 if !self.host.nodes[at].status().await?.is_running() => Ok(false),
+            Wanted::WithoutV2 => match self.look_for_v2(at).await {
+                Err(ActError::KnownHazard { id: IN_LOG, .. }) => Ok(false),
+                looked => looked.map(|_| true),
+            },
+        }
+    }
+
+    async fn have_a_snapshot_taken(&mut self, at: usize, wanted: Wanted) -> Result<(), ActError> {
         let name = self.host.nodes[at].node.name.clone();
         let what = "take a snapshot, which its new release needs: it takes one after as many entries as its `--snapshot-count` says";
         self.tell(RunEvent::Preparing { what: &format!("has {name} {what}") });
         let first = random() as u64;
         let (began, mut written, mut told) = (Instant::now(), 0, Instant::now());
-        while !self.host.nodes[at].has_new_snapshot().await {
+        let mut next_look = Instant::now();
+        loop {
+            if Instant::now() >= next_look {
+                if self.is_had(at, wanted).await? {
+                    return Ok(());
+                }
+                next_look = Instant::now() + wanted.looked_for_every();
+            }
             if written >= MOST || began.elapsed() > LONGEST {
                 return Err(format!(
-                    "{name} took no snapshot on {WRITES_SNAPSHOT} in {written} entries and {} s; look at its `--snapshot-count` and its log",
+                    "{name} took no snapshot in {written} entries and {} s; look at its `--snapshot-count` and its log",
                     began.elapsed().as_secs()
                 )
                 .into());
             }
-            self.wait_until_all_are_there(at).await?;
+            self.wait_until_all_are_there(at, wanted).await?;
             for _ in 0..BURST / AT_ONCE {
                 // A lease that nobody has: an entry in every log, and nothing else.
                 let nobodys = |at: u64| LeaseId(((first.wrapping_add(written + at) >> 1) as i64).max(1));
@@ -75,12 +134,11 @@ impl Execution<'_> {
             }
             tokio::time::sleep(BREATH).await;
         }
-        Ok(())
     }
 
     /// What is written while a member is older, down, or the version has not risen, makes no snapshot of 3.6. Whoever of this host is down
     /// is started meanwhile (I-10).
-    async fn wait_until_all_are_there(&mut self, at: usize) -> Result<(), ActError> {
+    async fn wait_until_all_are_there(&mut self, at: usize, wanted: Wanted) -> Result<(), ActError> {
         let deadline = Instant::now() + self.playbook.strategy.health;
         loop {
             let node = &self.host.nodes[at];
@@ -90,8 +148,9 @@ impl Execution<'_> {
             }
             let why = match self.cluster.observer.probe().await {
                 Ok(view) => {
-                    let is_old =
-                        |report: &Report| report.cluster_version.is_none_or(|version| version < WRITES_SNAPSHOT);
+                    let is_old = |report: &Report| {
+                        wanted == Wanted::Of36 && report.cluster_version.is_none_or(|version| version < WRITES_SNAPSHOT)
+                    };
                     let trouble = view.members.iter().find_map(|one| Some((one.name.clone(), one.trouble()?)));
                     match trouble {
                         Some((name, trouble)) => format!("{name} is not ready: {trouble}"),
@@ -103,10 +162,7 @@ impl Execution<'_> {
             };
             if Instant::now() > deadline {
                 let name = &self.host.nodes[at].node.name;
-                return Err(format!(
-                    "{name} needs a snapshot of {WRITES_SNAPSHOT} before it goes on, and for that {why}"
-                )
-                .into());
+                return Err(format!("{name} needs a snapshot before it goes on, and for that {why}").into());
             }
             tokio::time::sleep(PROBE_GAP).await;
         }

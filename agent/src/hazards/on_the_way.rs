@@ -111,9 +111,9 @@ pub(super) const HAZARDS: &[Hazard] = &[
     Hazard::way("v2-content-wal", ">=3.5.0, <3.6.0", ">=3.6.0", "panics: \"detected disallowed v2 WAL\"")
         .when(
             Log,
-            "the log has requests of the v2 API behind the newest snapshot; with `--enable-v2` each of `/health` is one, too",
+            "the log has requests of the v2 API behind the newest snapshot; in 3.4, and with `--enable-v2`, each of `/health` is one, too",
         )
-        .act(Refuse, "turn `--enable-v2` off, then wait for the next snapshot, or restart once with `--snapshot-count=1`")
+        .act(Refuse, "turn `--enable-v2` off; `agent run` then has the member take a snapshot")
         .known(&[Seen, Source, Reported], &["etcd#20809", "etcd#20870", "etcd#21849"]),
     Hazard::run(
         "v2-check-false",
