@@ -18,23 +18,37 @@ pub fn due<'a>(intent: &'a Intent, run: Option<&Run>, view: &ClusterView) -> Opt
     let by_releases = by_releases(hops, view.reports().map(|report| &report.release));
     let run = run.filter(|run| run.intent.is_on_the_way_of(intent));
     let at = run.and_then(|run| Some((run, hops.iter().position(|hop| *hop == run.intent.change)?)));
-    // What a key says is believed where no member says otherwise (I-5): one that has not got to where the hop begins.
+    // What a key says is believed where no member says otherwise (I-5): one that has not got to where the hop begins. Of a run that stands
+    // one may have been taken back by hand, and that is refused in its words; it is not believed where nobody has got there.
     let is_contradicted = |at: usize| by_releases.is_some_and(|by_releases| by_releases < at);
+    let stands_for_nobody = |at: usize| is_contradicted(at) && !has_begun(hops, at, view);
     let at = match at {
         Some((Run { state: RunState::Done { result: RunResult::Reached }, .. }, at)) => {
             let after = (at + 1).min(hops.len() - 1);
             if is_contradicted(after) { by_releases } else { Some(by_releases.map_or(after, |it| it.max(after))) }
         }
-        Some((run, at)) if !run.is_over() && !is_contradicted(at) => Some(at),
+        Some((run, at)) if !run.is_over() && !stands_for_nobody(at) => Some(at),
         _ => by_releases,
     };
     hops.get(at?)
 }
 
+/// Whether any member is where this hop begins, or further.
+fn has_begun(hops: &[Change], at: usize, view: &ClusterView) -> bool {
+    let begins = at.checked_sub(1).and_then(|before| hops[before].to());
+    let order = order(hops);
+    begins.is_none_or(|begins| view.reports().any(|report| order(&report.release, begins) != Ordering::Less))
+}
+
+/// Of two releases, which one the way comes to first.
+fn order(hops: &[Change]) -> impl Fn(&Release, &Release) -> Ordering + use<> {
+    let is_up = !matches!(hops.first(), Some(Change::Downgrade(_)));
+    move |one, other| if is_up { one.cmp(other) } else { other.cmp(one) }
+}
+
 /// By what members run: the hop to the first release that one of them has not reached.
 pub fn by_releases<'a>(hops: &[Change], releases: impl Iterator<Item = &'a Release>) -> Option<usize> {
-    let is_up = !matches!(hops.first(), Some(Change::Downgrade(_)));
-    let order = |one: &Release, other: &Release| if is_up { one.cmp(other) } else { other.cmp(one) };
+    let order = order(hops);
     let last = releases.min_by(|one, other| order(one, other))?;
     let is_left = |hop: &Change| hop.to().is_some_and(|to| order(to, last) == Ordering::Greater);
     Some(hops.iter().position(is_left).unwrap_or(hops.len().saturating_sub(1)))
@@ -115,6 +129,10 @@ mod tests {
             (up(), "3.4.23 3.5.33 3.5.33", Some((2, RunState::Rolling)), "3.5.33"),
             (up(), "3.5.33 3.5.33 3.5.33", Some((1, RunState::RollingBack)), "3.6.14"),
             (up(), "3.4.23 3.5.33 3.5.33", Some((1, reached.clone())), "3.5.33"),
+            (up(), "3.4.23 3.5.33 3.6.14", Some((1, RunState::Rolling)), "3.6.14"), // one taken back by hand: refused
+            (up(), "3.4.23 3.4.23 3.5.33", Some((1, RunState::Rolling)), "3.6.14"),
+            (downs("3.6.14 3.5.33"), "3.7.1 3.6.14 3.5.33", Some((1, RunState::Rolling)), "3.5.33"),
+            (downs("3.6.14 3.5.33"), "3.7.1 3.7.1 3.7.1", Some((1, RunState::Rolling)), "3.6.14"),
             (up(), "3.6.14 3.6.14 3.6.14", Some((0, reached.clone())), "3.7.1"),
             (downs("3.6.14 3.5.33"), "3.7.1 3.7.1 3.7.1", None, "3.6.14"),
             (downs("3.6.14 3.5.33"), "3.6.14 3.7.1 3.6.14", None, "3.6.14"),
