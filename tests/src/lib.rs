@@ -22,6 +22,7 @@ pub mod newcomers;
 mod on_both;
 pub mod probe;
 pub mod releases;
+pub mod restored;
 pub mod roles;
 pub mod rollout;
 pub mod side_by_side;

@@ -163,10 +163,10 @@ pub struct Storage {
 pub struct Backup {
     /// The playbook, a YAML file
     pub playbook: PathBuf,
-    /// The folder that the file is written to: CLUSTER-ID-MOMENT.db
+    /// The folder that the file is written to: CLUSTER-ID-MOMENT.db; without it the playbook's `backup.dir`
     #[arg(long, value_name = "DIR")]
-    pub dir: PathBuf,
-    /// Remove all of this cluster's backups there but the newest N, this one counted; without it none
+    pub dir: Option<PathBuf>,
+    /// Remove all of this cluster's backups there but the newest N, this one counted; without it as the playbook's `backup.keep` says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..).map(usize::from))]
     pub keep: Option<usize>,
 }

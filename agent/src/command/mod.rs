@@ -207,9 +207,10 @@ fn in_trouble(cli: &Cli, trouble: &Trouble) -> Outcome {
     let more = match &cli.verb {
         Verb::Drain(typed) => vec![&typed.host],
         Verb::Backup(typed) => {
-            let keep = typed.keep.map_or_else(String::new, |keep| format!(" --keep {keep}"));
+            let dir = typed.dir.as_ref().map(|dir| format!(" --dir {}", words::typed(&dir.to_string_lossy())));
+            let keep = typed.keep.map(|keep| format!(" --keep {keep}"));
             if let Some(next) = stop.next.as_mut().filter(|next| next.contains("agent backup ")) {
-                *next += &format!(" --dir {}{keep}", words::typed(&typed.dir.to_string_lossy()));
+                next.extend([dir, keep].into_iter().flatten());
             }
             Vec::new()
         }

@@ -300,7 +300,11 @@ impl Plan<'_> {
     fn refusal(&self, forecast: &Forecast, now: &Next) -> Option<Stop> {
         match (&forecast.end, now) {
             (End::Refused(refusal), _) | (_, Next::Refuse(refusal)) => Some(self.refused(refusal)),
-            _ => None,
+            _ => {
+                let is_owed = forecast.steps.iter().any(|step| step.action == Action::BackUp);
+                let why = self.here.no_backup.as_deref().filter(|_| is_owed)?;
+                Some(stop::of(&Ending::NotBackedUp(why.into()), &self.context()))
+            }
         }
     }
 

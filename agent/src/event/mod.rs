@@ -39,6 +39,16 @@ pub enum RunEvent<'a> {
     Waiting(Wait),
     BatonTaken,
     BatonGivenBack,
+    /// A member's database is being saved, before anything is changed.
+    BackingUp {
+        /// How much of it is had.
+        percent: u8,
+    },
+    /// It is.
+    BackedUp {
+        member: MemberId,
+        path: &'a str,
+    },
     /// Leadership was passed on.
     HandedOver {
         from: MemberId,
@@ -214,6 +224,8 @@ impl RunEvent<'_> {
             Self::Waiting(_) => "waiting",
             Self::BatonTaken => "baton_taken",
             Self::BatonGivenBack => "baton_given_back",
+            Self::BackingUp { .. } => "backing_up",
+            Self::BackedUp { .. } => "backed_up",
             Self::HandedOver { .. } => "handed_over",
             Self::Lowering { to: Some(_) } => "downgrade_enabled",
             Self::Lowering { to: None } => "downgrade_cancelled",
@@ -253,7 +265,8 @@ impl RunEvent<'_> {
 
     pub fn member(&self) -> Option<MemberId> {
         match self {
-            Self::StepLocked { member, .. }
+            Self::BackedUp { member, .. }
+            | Self::StepLocked { member, .. }
             | Self::StepTakenOver { member, .. }
             | Self::Stopping { member }
             | Self::Stopped { member }

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use proto::MemberId;
 
 use super::{
+    backup,
     data_dir::DataDirError,
     error::ActError,
     hop::{self, of_hop},
@@ -22,6 +23,7 @@ use super::{
     prepare,
     process_member::must_be_the_member,
     setup::{SetupError, illegal},
+    v2_api::IN_LOG,
 };
 use crate::{
     host::{
@@ -51,6 +53,8 @@ pub struct Inspected {
     pub down: Vec<MemberId>,
     /// Where each node has its data and address, for a change of members.
     pub places: Vec<Place>,
+    /// Why this host could not make the backup that the playbook asks for.
+    pub no_backup: Option<String>,
 }
 
 /// Looks at this host's journal and nodes as a run would.
@@ -68,6 +72,10 @@ pub async fn inspect(
     let layout = Layout::of(&playbook.state_dir);
     let past = read_journal(&layout, view)?;
     let mut found = Inspected::default();
+    match backup::check(playbook, Some(view)) {
+        Ok(warning) => found.warnings.extend(warning),
+        Err(why) => found.no_backup = Some(why.to_string()),
+    }
     let of_host = SetupError::of_node(&super::identity::host_name());
     found.warnings.extend(prepare::judge_cgroup(playbook).await.map_err(of_host)?);
     let certificate = own_certificate::check(observer.access(), SystemTime::now(), playbook);
@@ -320,7 +328,13 @@ async fn inspect_node(
     }
     let new = playbook.target().unwrap_or(&current.release);
     let accepted = &playbook.strategy.accept_hazards;
-    warnings.extend(own.check_v2((&current, new), target.as_ref(), accepted).await?);
+    warnings.extend(match own.check_v2((&current, new), target.as_ref(), accepted).await {
+        // The run sees to it (`snapshot.rs`).
+        Err(ActError::KnownHazard { node, id: IN_LOG, .. }) => Some(format!(
+            "{node}: agent run has it take a snapshot first, as {new} cannot read what its log has of the v2 API"
+        )),
+        looked => looked?,
+    });
     warnings.extend(match own.check_data_dir(&current.release, new).await {
         // The run sees to it (`snapshot.rs`).
         Err(DataDirError::OldLog { node, .. }) => Some(format!(

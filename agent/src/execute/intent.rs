@@ -25,7 +25,8 @@ pub fn intent(playbook: &Playbook, cluster: ClusterId) -> Arc<Intent> {
     let hops = (changes.len() > 1).then(|| Arc::new(Hops { changes: changes.clone(), gates: gates.clone() }));
     let change = changes.swap_remove(0);
     let accepted_hazards = playbook.strategy.accept_hazards.clone();
-    let whole = Intent { cluster, change: change.clone(), gates, finalize, accepted_hazards, hops };
+    let backup = playbook.backup.is_some();
+    let whole = Intent { cluster, change: change.clone(), gates, finalize, accepted_hazards, backup, hops };
     Arc::new(whole.at(&change))
 }
 

@@ -4,6 +4,7 @@
 //! file: `prepare` (this host), `look`, `send` (Txns and leases), `step` (one member), `wait`. Source:
 //! ARCHITECTURE.md, "The way of one `agent run`".
 
+pub mod backup;
 pub mod bring_up;
 mod confirm;
 mod data_dir;
@@ -344,6 +345,7 @@ impl Execution<'_> {
             Act::AwaitReady { member, on } => return self.await_ready(member, on).await,
             Act::AwaitPolls => self.await_polls().await,
             Act::Hop(change) => self.hop(&change),
+            Act::BackUp => self.back_up().await,
             Act::AwaitSettled { back } => self.await_settled(back).await,
             Act::Wait(wait) => self.wait(wait).await,
             Act::Archive(seat) => self.archive(seat).await,

@@ -81,7 +81,7 @@ fn told<'a>(runtime: &'a Runtime, flag: &str) -> Told<'a> {
 }
 
 /// The folder that the agent's own start names by this flag.
-fn told_folder(runtime: &Runtime, flag: &str) -> Option<PathBuf> {
+pub(super) fn told_folder(runtime: &Runtime, flag: &str) -> Option<PathBuf> {
     let (Runtime::Process(process), Told::As(folder)) = (runtime, told(runtime, flag)) else { return None };
     let folder = match &process.cwd {
         Some(cwd) => cwd.join(folder),

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{
-    Execution,
+    Execution, backup,
     error::ActError,
     node::{OwnNode, Side, Sides},
     port_owner::must_answer_itself,
@@ -91,6 +91,13 @@ impl Execution<'_> {
             return Ok(());
         }
         self.check_own_certificate()?.iter().for_each(|warning| self.warn(warning));
+        if self.me.verb != Verb::Rollback {
+            // Whether one is still owed is not known yet.
+            match backup::check(&self.playbook, None) {
+                Ok(warning) => warning.iter().for_each(|warning| self.warn(warning)),
+                Err(why) => self.warn(&format!("no backup can be made on this host: {why}")),
+            }
+        }
         self.learn_releases().await;
         for at in 0..self.host.nodes.len() {
             // A step in hand is brought to its end first, of whichever member.
@@ -144,10 +151,10 @@ impl Execution<'_> {
                     self.prepare_later_hops(at).await?;
                 }
                 // Last, as they read most.
+                let of_v2 = if begins { self.check_v2(at).await? } else { None };
                 if begins && let Some(sides) = &self.host.nodes[at].sides {
                     let (own, accepted) = (&self.host.nodes[at], &self.playbook.strategy.accept_hazards);
                     let current = own.current().await?;
-                    let of_v2 = own.check_v2((&current, &sides.new.release), Some(&sides.new), accepted).await?;
                     let way = (&current.release, &sides.new);
                     let (observer, folder) = (&self.cluster.observer, self.host.state.path());
                     let in_store = own.must_be_fit(observer, way, accepted, folder).await?;

@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// How far a run is, by its keys: its state, how many are done, who comes and goes, and the step in hand.
-type Stage = (Option<(RunId, RunState, usize, Option<Arc<Membership>>)>, Option<AttemptId>);
+/// How far a run is, by its keys: its state, how many are done, who comes and goes, the step in hand, and how much of the backup is had.
+type Stage = (Option<(RunId, RunState, usize, Option<Arc<Membership>>)>, Option<AttemptId>, Option<u8>);
 
 /// What was last seen to come about, by anyone, and when.
 #[derive(Debug)]
@@ -60,8 +60,10 @@ impl Progress {
     /// Takes over how far the run and its members are.
     pub(super) fn note(&mut self, keys: &Keys, members: impl Iterator<Item = MemberProgress>) {
         let run = keys.run.as_ref().map(|run| &run.value);
+        let is_backed_up = run.is_none_or(|run| run.backup.is_some());
+        let backed_up = keys.agents.values().filter_map(|agent| agent.value.backed_up).max().filter(|_| !is_backed_up);
         let run = run.map(|run| (run.id, run.state.clone(), run.done.len(), run.membership.clone()));
-        let is_new = self.stages.insert((run, keys.step.as_ref().map(|step| step.value.attempt)));
+        let is_new = self.stages.insert((run, keys.step.as_ref().map(|step| step.value.attempt), backed_up));
         // Each of them counts, so all are put in.
         let new_members = members.filter(|member| self.members.insert(*member)).count();
         if is_new || new_members > 0 {

@@ -383,7 +383,7 @@ impl Execution<'_> {
     }
 
     /// Members of this host that were last seen ready on the run's target, for people.
-    fn done_members(&self) -> Vec<MemberId> {
+    pub(super) fn done_members(&self) -> Vec<MemberId> {
         let target = self.playbook.target();
         let is_done = |member: &crate::observe::view::Member| {
             member.is_ready() && self.me.seats.has(member.id) && member.release() == target

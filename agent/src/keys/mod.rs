@@ -3,6 +3,7 @@
 //! No I/O and no decisions. Every change is a transaction, as data too: `txn.rs` says who writes a key, and under which
 //! compare. agent/PROTOCOL.md draws the whole protocol.
 
+mod backup;
 pub mod change;
 mod hex;
 pub mod hops;
@@ -23,6 +24,7 @@ use proto::{ClusterId, LeaseId, MemberId, Revision};
 use serde::{Deserialize, Serialize};
 
 use crate::unknown::Unknown;
+pub use backup::Backup;
 use change::Change;
 use hops::Hops;
 use host_id::HostId;
@@ -94,6 +96,9 @@ pub struct Run {
     /// Who is to be a member; only where the run changes that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub membership: Option<Arc<Membership>>,
+    /// What was saved before anything was changed; only where the run asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<Arc<Backup>>,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,
@@ -134,6 +139,9 @@ pub struct Intent {
     /// What is known to hurt, and goes on all the same: ids of the catalogue.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accepted_hazards: BTreeSet<String>,
+    /// Whether a backup is made before anything is changed. Where it is to lie is each host's own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub backup: bool,
     /// The way that `change` is a hop of, where a playbook leads over several releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops: Option<Arc<Hops>>,
@@ -234,6 +242,9 @@ pub struct Participant {
     /// What it does to the member in its step, where that cannot be seen of the member itself; for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub does: Option<Arc<str>>,
+    /// How much of the backup it makes it has, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backed_up: Option<u8>,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,

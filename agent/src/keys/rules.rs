@@ -75,6 +75,8 @@ pub struct Rules {
     pub hold_stops_a_removal: bool,
     /// Who says that a call may be sent compares what is known of the member's host.
     pub call_compares_the_host: bool,
+    /// Where a run asks for a backup, it is made before anything is changed.
+    pub backup_comes_first: bool,
 }
 
 impl Default for Rules {
@@ -115,6 +117,7 @@ impl Default for Rules {
             mark_stops_a_promotion: true,
             hold_stops_a_removal: true,
             call_compares_the_host: true,
+            backup_comes_first: true,
         }
     }
 }

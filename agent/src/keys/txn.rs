@@ -4,10 +4,12 @@
 //! and the keys that come with the refusal show the first one's trace (an attempt id, a process, a
 //! create revision). Nothing here sends anything: the room `store` does, and the model checker's store.
 
+use std::sync::Arc;
+
 use proto::{MemberId, Revision};
 
 use super::{
-    At, Baton, KeyName, Participant, Run, RunState, Stale, StepLock, host_id::HostId, host_record::HostRecord,
+    At, Backup, Baton, KeyName, Participant, Run, RunState, Stale, StepLock, host_id::HostId, host_record::HostRecord,
     membership::Membership, rules::Rules,
 };
 
@@ -138,6 +140,12 @@ impl Txn {
         Self { compares, ops: vec![Op::PutRun(seen.value.with_membership(membership))] }
     }
 
+    /// Writes into the run which backup was made for it.
+    pub fn note_backup(seen: &At<Run>, backup: Arc<Backup>) -> Self {
+        let run = Run { backup: Some(backup), ..seen.value.clone() };
+        Self { compares: vec![run_is(Some(seen))], ops: vec![Op::PutRun(run)] }
+    }
+
     /// Writes what is known of a host, in the place of what was seen.
     pub fn note_host(host: HostId, seen: Option<&At<HostRecord>>, record: HostRecord) -> Self {
         Self { compares: vec![host_is(host, seen)], ops: vec![Op::PutHost(host, record)] }
@@ -260,8 +268,6 @@ impl Txn {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
         keys::{AttemptId, Going, ProcessId},

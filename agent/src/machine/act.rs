@@ -13,7 +13,7 @@ use crate::{
         progress::{Entry, InHand},
         restart::Binary,
     },
-    keys::{Keys, ProcessId, TakeId, change::Change, txn::Txn},
+    keys::{Backup, Keys, ProcessId, TakeId, change::Change, txn::Txn},
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
         Finish, Me,
@@ -87,6 +87,8 @@ pub enum Act {
     },
     /// Carry out this hop of the way from now on. Answered by [`Event::Hop`].
     Hop(Box<Change>),
+    /// Save one member's database. Answered by [`Event::BackedUp`], or by [`Event::Failed`] where none was to be had, or to be kept.
+    BackUp,
     /// Wait until the keys or the members change, or for a while.
     Wait(Wait),
     /// Put the data in this seat's directory aside, which no process has open. Answered by [`Event::Done`] or [`Event::Failed`].
@@ -129,6 +131,7 @@ pub enum Event {
     Failed(Arc<str>),
     /// What this process does from now on, on another hop of the way.
     Hop(Arc<Me>),
+    BackedUp(Arc<Backup>),
     /// The process that a command will be.
     Spawned(Command),
     /// Somebody did not show what was asked for.
@@ -187,6 +190,8 @@ pub enum Ending {
     },
     /// The cluster refuses to enable a downgrade, or to cancel it; nothing was stopped.
     NotLowered(Arc<str>),
+    /// The backup that comes first was not had; nothing was changed.
+    NotBackedUp(Arc<str>),
     Step {
         member: MemberId,
         why: Arc<str>,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     journal::{progress::InHand, restart::Direction},
-    keys::{AttemptId, ProcessId, RunId, RunResult, RunState, TakeId, change::Change, rules::Rules, txn::Txn},
+    keys::{AttemptId, Backup, ProcessId, RunId, RunResult, RunState, TakeId, change::Change, rules::Rules, txn::Txn},
     observe::evidence::Evidence,
     plan::{
         self, Case, Me, Next,
@@ -63,6 +63,8 @@ pub struct Agent {
     pub(super) may_resume: bool,
     /// Whether the last look was one more, as the keys of the one before may have been too old for what its members said.
     pub(super) looked_again: bool,
+    /// What this process has saved, and for which run.
+    pub(super) backup: Option<(RunId, Arc<Backup>)>,
 }
 
 /// The baton in this process's hand.
@@ -82,6 +84,7 @@ pub(super) enum Phase {
     Looking,
     Examining,
     Hopping,
+    BackingUp(RunId),
     Waiting(Wait),
     Settling(Direction),
     Downgrading,
@@ -132,6 +135,7 @@ impl Agent {
             host_written: None,
             may_resume: true,
             looked_again: false,
+            backup: None,
         }
     }
 
@@ -173,6 +177,12 @@ impl Agent {
                 self.look()
             }
             (Phase::Hopping, Event::Hop(me)) => self.set_out_again(me),
+            (Phase::BackingUp(run), Event::BackedUp(backup)) => {
+                self.backup = Some((run, backup));
+                self.look()
+            }
+            (Phase::BackingUp(_), Event::Failed(_)) if self.interrupted => self.leave(Ending::Interrupted),
+            (Phase::BackingUp(_), Event::Failed(why)) => self.leave(Ending::NotBackedUp(why)),
             (Phase::Waiting(Wait::CatchUp { .. }), Event::Woke { expired: true }) => self.catch_up_expired(),
             (Phase::Waiting(wait), Event::Woke { expired: true }) => self.leave(Ending::Expired(wait)),
             (Phase::Waiting(_), Event::Woke { expired: false }) => self.look(),

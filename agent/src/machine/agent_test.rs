@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{
-    keys::{AttemptId, Going},
+    keys::{AttemptId, Going, Intent},
     machine::driven::{Driven, baton, host, keys, record},
-    plan::Verb,
+    plan::{Verb, samples},
 };
 
 /// An agent that has just asked for the baton.
@@ -49,6 +49,50 @@ fn a_mark_that_is_set_after_resume_was_typed_stands() {
     assert_eq!(marked.start(None), "prepare, look, register, look, run rolling");
     let again = Event::No(Box::new(marked.keys.clone()));
     assert_eq!(marked.then(again), "look, wait FailedOwner", "it is another mark by now");
+}
+
+/// An agent that holds the baton of a run which asks for a backup.
+fn backing_up() -> Driven {
+    let intent = Arc::new(Intent { backup: true, ..samples::intent(">=3.4, <3.5", "3.5.30") });
+    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*").about(&intent);
+    assert_eq!(driven.start(None), "prepare, look, register, look, take baton");
+    driven.keys.baton = Some(baton(1, 1));
+    driven
+}
+
+///
+#[test]
+fn a_backup_is_made_once_and_then_written_into_the_run() {
+    let mut driven = backing_up();
+    let created = driven.keys.baton.as_ref().unwrap().created;
+    assert_eq!(driven.then(Event::Yes(created)), "look, back up, look, run rolling");
+    let again = Event::No(Box::new(driven.keys.clone()));
+    assert_eq!(driven.then(again), "look, run rolling", "the run has changed meanwhile; the file is as good as before");
+    driven.keys.baton = None;
+    let again = Event::No(Box::new(driven.keys.clone()));
+    assert_eq!(driven.then(again), "look, run rolling", "nor does it matter who has the baton by now");
+    driven.keys.run.as_mut().unwrap().value.backup = Some(crate::machine::driven::backup());
+    driven.keys.baton = Some(baton(1, 1));
+    assert_eq!(driven.then(Event::Yes(Revision(9))), "look, take baton", "another taking");
+}
+
+#[test]
+fn a_backup_of_one_run_is_none_of_the_next() {
+    let mut driven = backing_up();
+    let created = driven.keys.baton.as_ref().unwrap().created;
+    assert_eq!(driven.then(Event::Yes(created)), "look, back up, look, run rolling");
+    driven.keys.run.as_mut().unwrap().value.id = RunId(99);
+    let other = Event::No(Box::new(driven.keys.clone()));
+    assert_eq!(driven.then(other), "look, back up, look, run rolling");
+}
+
+#[test]
+fn without_its_backup_nothing_is_changed() {
+    let mut driven = backing_up();
+    driven.fails = |act| *act == Act::BackUp;
+    let created = driven.keys.baton.as_ref().unwrap().created;
+    assert_eq!(driven.then(Event::Yes(created)), "look, back up, give back");
+    assert_eq!(driven.then(Event::Done), "end NotBackedUp");
 }
 
 #[test]

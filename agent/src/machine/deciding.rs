@@ -93,6 +93,7 @@ impl Agent {
             Next::Step(Action::Restart(go)) => self.go(go, fresh),
             Next::Step(Action::Guard(go)) => self.go_guarded(go, fresh),
             Next::Members(next) => self.change_members(next, &keys, (is_fresh, fresh)),
+            Next::BackUp => self.back_up(&keys, fresh),
         }
     }
 
@@ -170,6 +171,16 @@ impl Agent {
         match self.baton.is_none() && self.rules.downgrade_takes_the_baton {
             true => self.take_baton(TakeId(fresh)),
             false => self.ask(Phase::Downgrading, Act::Downgrade(to)),
+        }
+    }
+
+    /// Whoever has the baton makes it, so that not every host does.
+    fn back_up(&mut self, keys: &Keys, fresh: u128) -> Act {
+        let Some(run) = &keys.run else { return self.look() };
+        match &self.backup {
+            Some((of, backup)) if *of == run.value.id => self.send(Txn::note_backup(run, backup.clone()), Then::Look),
+            _ if self.baton.is_none() => self.take_baton(TakeId(fresh)),
+            _ => self.ask(Phase::BackingUp(run.value.id), Act::BackUp),
         }
     }
 

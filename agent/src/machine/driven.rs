@@ -16,7 +16,7 @@ use crate::{
         restart::{Binary, Direction, InHand, Stage, Step},
     },
     keys::{
-        At, AttemptId, Baton, Intent, Keys, Participant, ProcessId, RunState, StepLock, TakeId,
+        At, AttemptId, Backup, Baton, Intent, Keys, Participant, ProcessId, RunState, StepLock, TakeId,
         host_id::HostId,
         rules::Rules,
         seat::Seats,
@@ -68,6 +68,11 @@ pub(super) fn baton(by: u64, pid: u32) -> At<Baton> {
     })
 }
 
+pub(super) fn backup() -> Arc<Backup> {
+    let (host_name, path) = (Arc::from("here"), Arc::from("/b"));
+    Arc::new(Backup { host_name, path, member: MemberId(2), revision: None, bytes: 1 })
+}
+
 /// A run in this state, and every host at work.
 pub(super) fn keys(state: RunState) -> Keys {
     let participant = |owner| Participant {
@@ -77,6 +82,7 @@ pub(super) fn keys(state: RunState) -> Keys {
         done: Vec::new(),
         waits_for: None,
         does: None,
+        backed_up: None,
         unknown: Unknown::default(),
     };
     let agents = (1..=3).map(|owner| (host(owner), at(participant(owner)))).collect();
@@ -186,6 +192,7 @@ impl Driven {
             Act::Send(txn) if is_registration(txn) => self.agent.on(Event::Yes(Revision(6))),
             Act::Send(_) | Act::Wait(_) | Act::Exit(_) | Act::GiveBack(_) | Act::HandOver { .. } => None,
             Act::Look => self.agent.on(self.looked()),
+            Act::BackUp if !(self.fails)(act) => self.agent.on(Event::BackedUp(backup())),
             Act::Examine => self.agent.on(Event::Examined(Arc::default())),
             Act::Confirm(_) if !self.is_confirmed => self.agent.on(Event::Unconfirmed(Arc::from("m2 did not answer"))),
             Act::Spawn => {
@@ -228,6 +235,7 @@ pub(super) fn word(act: &Act) -> String {
         Act::AwaitPolls => "let polls end".into(),
         Act::AwaitSettled { .. } => "settle".into(),
         Act::Hop(_) => "hop".into(),
+        Act::BackUp => "back up".into(),
         Act::Wait(wait) => format!("wait {}", name_of(wait)),
         Act::Archive(_) => "archive".into(),
         Act::AddMember(_) => "add".into(),

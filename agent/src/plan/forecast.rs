@@ -20,7 +20,7 @@ use super::{
 use crate::{
     journal::restart::Direction,
     keys::{
-        At, Keys, RunId, RunResult, RunState, StepLock,
+        At, Backup, Keys, RunId, RunResult, RunState, StepLock,
         change::Change,
         rules::Rules,
         seat::Seats,
@@ -76,6 +76,8 @@ pub enum Action {
         /// What it is in the cluster.
         rank: Rank,
     },
+    /// Save a member's database.
+    BackUp,
     /// Enable a downgrade to this version and have the cluster go there, or cancel it.
     Downgrade(Option<ClusterVersion>),
     /// Pass leadership to this member.
@@ -134,6 +136,12 @@ pub fn forecast(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence
     world.begin_hop();
     let end = world.run();
     Forecast { steps: world.steps, end, newcomers: BTreeMap::new() }
+}
+
+/// Whose database it will be, and where it will lie, is not known.
+pub(super) fn foreseen_backup() -> Arc<Backup> {
+    let unknown: Arc<str> = Arc::from("");
+    Arc::new(Backup { host_name: unknown.clone(), path: unknown, member: MemberId(0), revision: None, bytes: 0 })
 }
 
 /// What this host's earlier agent left, and what is nobody's, is out of the way by then.
@@ -254,6 +262,7 @@ impl World<'_> {
                 self.keys.step = None;
                 self.becomes_ready(member);
             }
+            Next::BackUp => self.back_up(),
             Next::Downgrade(to) => self.downgrade(to),
             Next::Step(action::Action::Restart(go)) => self.go(go),
             Next::Settle => self.settle(),
@@ -283,6 +292,13 @@ impl World<'_> {
         let Some(hops) = &intent.hops else { return };
         let (number, of) = (hops.number(&intent.change).unwrap_or_default(), hops.changes.len());
         self.add(None, Action::Hop { number, of, change: intent.change.clone() }, false);
+    }
+
+    fn back_up(&mut self) {
+        self.add(None, Action::BackUp, false);
+        if let Some(run) = &mut self.keys.run {
+            run.value.backup = Some(foreseen_backup());
+        }
     }
 
     fn set_state(&mut self, state: RunState) {

@@ -5,6 +5,7 @@
 //! is stopped, so the three can never disagree on what is safe. Source: agent/PROTOCOL.md, I-1 to I-7.
 
 pub mod action;
+mod backup;
 pub mod change;
 pub mod expected_members;
 pub mod feature_state;
@@ -98,6 +99,7 @@ impl Me {
             done: Vec::new(),
             waits_for: None,
             does: None,
+            backed_up: None,
             unknown: Unknown::default(),
         }
     }
@@ -187,6 +189,8 @@ pub enum Next {
     Step(Action),
     /// The next thing in a change of members.
     Members(Move),
+    /// Save one member's database, before anything is changed.
+    BackUp,
     /// Every member is where it should be: wait for the cluster to settle, then end the run.
     Settle,
     /// Another hop of the way that the intent is on.
@@ -286,12 +290,12 @@ pub fn next(case: &Case) -> Next {
         return rules::under_alarm(case, guard::next(case, asked));
     }
     if case.me.intent.change.changes_members() {
-        return rules::under_alarm(case, membership::next(case));
+        return rules::under_alarm(case, backup::comes_first(case, membership::next(case)));
     }
     let next = rules::before_any_member(case).unwrap_or_else(|| match order::order(case) {
         // A run is created by the first agent that nothing stands in the way of.
         Next::Step(_) if case.current_run().is_none() => rules::before_a_run(case).unwrap_or(Next::Begin),
         next => next,
     });
-    rules::under_alarm(case, next)
+    rules::under_alarm(case, backup::comes_first(case, next))
 }

@@ -115,6 +115,7 @@ mod tests {
                 done: Vec::new(),
                 waits_for: None,
                 does: None,
+                backed_up: None,
                 unknown: Unknown::default(),
             };
             keys.agents.insert(samples::host(*member), samples::at(agent));

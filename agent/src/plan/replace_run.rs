@@ -128,6 +128,7 @@ mod tests {
             done: Vec::new(),
             begun_by: None,
             membership: None,
+            backup: None,
             unknown: Unknown::default(),
         };
         let run = At { value: run, created: Revision(1), modified: Revision(1) };

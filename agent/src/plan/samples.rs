@@ -182,6 +182,7 @@ pub(crate) fn intent(from: &str, to: &str) -> Intent {
         gates: Default::default(),
         finalize: Finalize::Auto,
         accepted_hazards: Default::default(),
+        backup: false,
         hops: None,
     }
 }
@@ -284,6 +285,7 @@ pub(crate) fn run(state: RunState) -> Run {
         done: Vec::new(),
         begun_by: None,
         membership: None,
+        backup: None,
         unknown: Unknown::default(),
     }
 }
@@ -310,6 +312,7 @@ pub(crate) fn participant(member: u64) -> Participant {
         done: Vec::new(),
         waits_for: None,
         does: None,
+        backed_up: None,
         unknown: Unknown::default(),
     }
 }

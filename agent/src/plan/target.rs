@@ -78,6 +78,7 @@ pub fn new_run(id: RunId, intent: &Arc<Intent>, view: &ClusterView) -> Run {
         done: Vec::new(),
         begun_by: None,
         membership: None,
+        backup: None,
         unknown: Unknown::default(),
     }
 }

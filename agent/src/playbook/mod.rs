@@ -29,8 +29,8 @@ pub use check::POLLS;
 pub use cluster::{Auth, Cluster, Tls};
 pub use fault::{Mistake, Place, PlaybookError};
 pub use model::{
-    Command, ConditionalArgs, ConditionalFile, Finalize, Gates, Hooks, Kind, Node, OnFailure, Order, Playbook, Process,
-    Runtime, Stop, Strategy, Verify,
+    Backup, Command, ConditionalArgs, ConditionalFile, Finalize, Gates, Hooks, Kind, Node, OnFailure, Order, Playbook,
+    Process, Runtime, Stop, Strategy, Verify,
 };
 pub use release::{Artifact, Hop, Hops, Source};
 pub use select::Clash;

@@ -38,6 +38,9 @@ pub struct Playbook {
     pub gates: Gates,
     /// Programs to run around each step.
     pub hooks: Hooks,
+    /// Whether a member's database is saved before anything is changed, and where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<Backup>,
     /// Who the members are, and where each is reached by the others: what `agent verify membership` compares; empty if that is not
     /// asked.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -90,6 +93,16 @@ impl Kind {
     pub fn changes_members(&self) -> bool {
         matches!(self, Self::Scale { .. } | Self::Replace { .. })
     }
+}
+
+/// Where a member's database is saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Backup {
+    /// A folder.
+    pub dir: PathBuf,
+    /// How many of the cluster's backups stay there, the new one counted; all of them where nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<usize>,
 }
 
 /// One member that runs on this host.

@@ -29,6 +29,7 @@ fn run(state: RunState) -> Run {
         gates,
         finalize: Finalize::Manual,
         accepted_hazards: Default::default(),
+        backup: false,
         hops: None,
     };
     Run {
@@ -39,6 +40,7 @@ fn run(state: RunState) -> Run {
         done: vec![MemberId(3)],
         begun_by: None,
         membership: None,
+        backup: None,
         unknown: Unknown::default(),
     }
 }
@@ -83,6 +85,7 @@ fn what_is_written_is_read_back() {
         done: vec![],
         waits_for: Some("x".into()),
         does: None,
+        backed_up: None,
         unknown: Unknown::default(),
     };
     let baton = Baton {
@@ -194,6 +197,7 @@ fn what_a_newer_agent_wrote_beside_it_outlives_a_write() {
         done: vec![],
         waits_for: None,
         does: None,
+        backed_up: None,
         unknown: Unknown::default(),
     };
     let baton = Baton {

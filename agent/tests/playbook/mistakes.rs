@@ -415,6 +415,16 @@ fn units() {
 }
 
 #[test]
-fn not_in_this_release() {
-    golden("not_in_this_release", SOUND, &[("state_dir: state", "backup: { dir: /var/backups, keep: 3 }")]);
+fn backup() {
+    let line = |text: &str| format!("state_dir: state\nbackup: {text}");
+    let wrong = [
+        "{ keep: 3 }",
+        "{ dir: /var/backups, keep: 0 }",
+        "{ dir: /var/backups, keep: all }",
+        "{ dir: [a] }",
+        "/var/backups",
+        "{ dir: a, kept: 1 }",
+    ];
+    let wrong = wrong.map(line);
+    golden("backup", SOUND, &wrong.each_ref().map(|text| ("state_dir: state", text.as_str())));
 }

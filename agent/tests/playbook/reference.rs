@@ -222,7 +222,7 @@ fn a_value_of_another_type_is_refused_by_parser_and_schema() {
                     Shape::AsWritten => other.is_boolean() || other.is_number() || other.is_string(),
                     Shape::Word | Shape::Text => other.is_string(),
                     Shape::Path => other.is_string(),
-                    Shape::Count => other.is_number(),
+                    Shape::Count(_) => other.is_number(),
                     Shape::Bool => other.is_boolean(),
                     Shape::Requirement => other.is_number(),
                     _ => false,

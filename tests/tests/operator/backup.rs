@@ -4,12 +4,12 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Command,
 };
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tests::{agent, case::Case, on_both, system::System};
+use tests::{agent, case::Case, on_both, restored::restored, system::System};
 
 on_both! {
     a_backup_is_what_the_systems_own_tools_restore;
@@ -28,21 +28,6 @@ fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> = entries.map(|name| name.into_string().expect("text")).collect();
     names.sort();
     names
-}
-
-/// As a person restores it, with the tool that comes with the release.
-fn restored(case: &Case, file: &Path, to: &Path) -> Output {
-    let mut command = match case.from.system {
-        System::Etcd => Command::new(case.from.bin.join("etcdutl")),
-        System::Node => Command::new(case.member(0).binary()),
-    };
-    command.args(["snapshot", "restore"]).arg(file).arg("--data-dir").arg(to);
-    command.args([
-        "--name=a",
-        "--initial-cluster=a=http://127.0.0.1:1",
-        "--initial-advertise-peer-urls=http://127.0.0.1:1",
-    ]);
-    command.output().expect("it runs")
 }
 
 async fn a_backup_is_what_the_systems_own_tools_restore(system: System) {
@@ -76,7 +61,7 @@ async fn a_backup_is_what_the_systems_own_tools_restore(system: System) {
         // The first revision is nobody's.
         assert_eq!(said["backup"]["revision"], 6, "{said}");
     }
-    let output = restored(&case, &file, &case.layout().dir.join("restored"));
+    let output = restored(&case, &case.from, &file, &case.layout().dir.join("restored"));
     assert!(output.status.success(), "{output:?}");
 
     // One bit of it, and no tool takes it.
@@ -84,8 +69,21 @@ async fn a_backup_is_what_the_systems_own_tools_restore(system: System) {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&file, bytes).expect("written");
-    let output = restored(&case, &file, &case.layout().dir.join("damaged"));
+    let output = restored(&case, &case.from, &file, &case.layout().dir.join("damaged"));
     assert!(!output.status.success(), "{output:?}");
+
+    // A playbook may say where.
+    let mut upgrade = case.upgrade.clone();
+    upgrade.extra.push(format!("backup: {{ dir: {}, keep: 1 }}", dir.display()));
+    let output = Command::new(agent::executable().expect("an agent"))
+        .args(["backup", "--output", "json"])
+        .arg(case.write_one(0, &upgrade))
+        .output()
+        .expect("run");
+    let said: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    assert_eq!(said["reason"], "backed_up", "{said}");
+    assert_eq!(names(&dir).len(), 2, "one, and what is none of them: {said}");
+    let playbook = case.write_one(0, &case.upgrade);
 
     let before = names(&dir);
     let (exit, said) = backed_up(&playbook, &dir.join("absent"), &[]);

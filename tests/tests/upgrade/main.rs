@@ -2,6 +2,7 @@
 
 mod artifact;
 mod auth;
+mod backup;
 mod command;
 mod hops;
 mod path;

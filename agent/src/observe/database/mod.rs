@@ -6,7 +6,12 @@
 mod bbolt;
 pub mod content;
 
-use std::{io, path::Path, time::Duration};
+use std::{
+    io,
+    path::Path,
+    sync::atomic::{AtomicU8, Ordering::Relaxed},
+    time::Duration,
+};
 
 use proto::{
     MemberId, Revision,
@@ -113,7 +118,7 @@ impl Observer {
     }
 
     /// Writes the database of a member into this file, with its checksum behind it, as `etcdctl snapshot save` does; durable when this
-    /// returns. `folder` is where it lies. That of etcd must be one.
+    /// returns. `folder` is where it lies. That of etcd must be one. `percent` says meanwhile how much is had.
     ///
     /// # Errors
     /// [`NotTold`].
@@ -122,13 +127,13 @@ impl Observer {
         member: MemberId,
         file: std::fs::File,
         (folder, free): (&Path, u64),
-        is_etcd: bool,
+        (is_etcd, percent): (bool, &AtomicU8),
     ) -> Result<Saved, NotTold> {
         let address = self.connections.address_of(member).ok_or(NotTold::NotReached)?;
         let failed = |error: io::Error| NotTold::File { folder: shown(folder), error: with_causes(&error) };
         let said = self.has_room(member, &address, (folder, free)).await?;
         let mut file = tokio::fs::File::from_std(file);
-        let checksum = self.spool(member, &address, said, &mut file).await?.map_err(failed)?;
+        let checksum = self.spool(member, &address, (said, percent), &mut file).await?.map_err(failed)?;
         let written = async {
             file.write_all(&checksum).await?;
             file.flush().await?;
@@ -163,7 +168,7 @@ impl Observer {
         let said = self.has_room(member, address, (folder, free)).await?;
         let failed = |error: io::Error| NotTold::File { folder: shown(folder), error: with_causes(&error) };
         let mut file = tokio::fs::File::from_std(tempfile::tempfile_in(folder).map_err(failed)?);
-        self.spool(member, address, said, &mut file).await?.map_err(failed)?;
+        self.spool(member, address, (said, &AtomicU8::new(0)), &mut file).await?.map_err(failed)?;
         let file = file.into_std().await;
         let content = tokio::task::spawn_blocking(move || Content::read(file)).await;
         Ok(content.map_err(|error| failed(io::Error::other(error)))??)
@@ -174,7 +179,7 @@ impl Observer {
         &self,
         member: MemberId,
         address: &str,
-        said: u64,
+        (said, percent): (u64, &AtomicU8),
         file: &mut tokio::fs::File,
     ) -> Result<io::Result<Vec<u8>>, NotTold> {
         let mut parts = self.snapshot(address).await?;
@@ -194,6 +199,7 @@ impl Observer {
             if bytes > said.saturating_add(MARGIN) {
                 return Err(NotTold::TooLong(said));
             }
+            percent.store((bytes.saturating_mul(100) / said.max(1)).min(100) as u8, Relaxed);
             if bytes >= expected {
                 (expected, deadline) = (bytes + PART, Instant::now() + PATIENCE);
             }

@@ -193,6 +193,7 @@ mod tests {
             done: Vec::new(),
             begun_by: None,
             membership: None,
+            backup: None,
             unknown: Unknown::default(),
         };
         let run = Some(At { created: Revision(3), modified: Revision(3), value: run });

@@ -27,7 +27,7 @@ use crate::{
     },
     plan::{
         Case, Finish, Me, Next,
-        forecast::{Action, End, Forecast, Step},
+        forecast::{Action, End, Forecast, Step, foreseen_backup},
         next,
         refusal::Wait,
         target,
@@ -262,6 +262,12 @@ impl<'a> World<'a> {
     fn take(&mut self, at: usize, next: &Next) -> Option<End> {
         match next {
             Next::Begin => self.begin(),
+            Next::BackUp => {
+                self.add(None, Action::BackUp);
+                if let Some(run) = &mut self.keys.run {
+                    run.value.backup = Some(foreseen_backup());
+                }
+            }
             Next::Members(next) => self.play(at, next),
             Next::Move { to, .. } => self.set_state(to.clone()),
             Next::CleanUp(txn) => self.clean_up(txn),

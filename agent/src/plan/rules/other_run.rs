@@ -47,8 +47,12 @@ fn differences(standing: &Intent, wanted: &Intent) -> Vec<Difference> {
         false => add("kind", a.phrase(), b.phrase()),
     }
     add("hops", releases(standing), releases(wanted));
+    if standing.is_on_the_way_of(wanted) {
+        add("hop", hop(standing), hop(wanted));
+    }
     add("gates.expect", gates(standing), gates(wanted));
     add("strategy.finalize", finalize(standing).into(), finalize(wanted).into());
+    add("backup", backup(standing).into(), backup(wanted).into());
     add("strategy.accept_hazards or --accept-hazard", accepted(standing), accepted(wanted));
     differs
 }
@@ -64,6 +68,13 @@ fn releases(intent: &Intent) -> String {
     if releases.is_empty() { "none".to_owned() } else { releases.join(", ") }
 }
 
+/// `3 of 3, to 3.7.1`: by what the members run another one is due.
+fn hop(intent: &Intent) -> String {
+    let number = intent.hops.as_ref().and_then(|hops| hops.number(&intent.change)).unwrap_or_default();
+    let to = intent.change.to().map_or_else(String::new, |to| format!(", to {to}"));
+    format!("{number} of {}{to}", hops(intent).len())
+}
+
 fn accepted(intent: &Intent) -> String {
     match intent.accepted_hazards.is_empty() {
         true => "none".to_owned(),
@@ -77,6 +88,10 @@ fn gates(intent: &Intent) -> String {
         true => "none".to_owned(),
         false => gates.iter().map(|(gate, is_on)| format!("{gate}={is_on}")).collect::<Vec<_>>().join(" "),
     }
+}
+
+fn backup(intent: &Intent) -> &'static str {
+    if intent.backup { "made" } else { "none" }
 }
 
 fn finalize(intent: &Intent) -> &'static str {

@@ -63,7 +63,16 @@ mod tests {
         match what {
             "agent" => {
                 let (seats, done) = (Seats::on(host, [("m".into(), member)]), vec![]);
-                let agent = Participant { host_name, process, seats, done, waits_for: None, does: None, unknown };
+                let agent = Participant {
+                    host_name,
+                    process,
+                    seats,
+                    done,
+                    waits_for: None,
+                    does: None,
+                    backed_up: None,
+                    unknown,
+                };
                 keys.agents.insert(host, at(agent));
             }
             "baton" => keys.baton = Some(at(Baton { host, process, host_name, take: TakeId(1), unknown })),

@@ -127,6 +127,7 @@ mod tests {
                 done: Vec::new(),
                 begun_by: None,
                 membership: None,
+                backup: None,
                 unknown: Unknown::default(),
             };
             let text = format!("{verb:?} {:?}", run.state);

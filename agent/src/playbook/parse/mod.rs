@@ -20,7 +20,7 @@ use proto::MemberId;
 use super::{
     fault::{Fault, IS_A_MATRIX},
     fields::Fields,
-    model::{Gates, Hooks, Node, Playbook, Verify},
+    model::{Backup, Gates, Hooks, Node, Playbook, Verify},
     template::Name,
     tree::Tree,
     unit,
@@ -28,7 +28,7 @@ use super::{
 
 /// The format that this release reads.
 pub const API_VERSION: &str = "baton/v1";
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "apiVersion",
     "kind",
     "cluster",
@@ -44,11 +44,11 @@ const KEYS: [&str; 18] = [
     "verify",
     "gates",
     "hooks",
+    "backup",
     "expect_members",
     "members",
     "replace",
 ];
-const NOT_YET: [&str; 1] = ["backup"];
 
 /// Reads a whole playbook whose relative paths start at `folder`.
 pub(super) fn playbook(tree: &Tree, folder: &Path) -> Result<Playbook, Fault> {
@@ -65,6 +65,7 @@ pub(super) fn playbook(tree: &Tree, folder: &Path) -> Result<Playbook, Fault> {
         verify: fields.or("verify", Verify::default(), verify)?,
         gates: fields.or("gates", Gates::default(), gates)?,
         hooks: fields.or("hooks", Hooks::default(), |tree| hooks(tree, folder, &nodes))?,
+        backup: fields.or("backup", None, |tree| backup(tree, folder).map(Some))?,
         expect_members: fields.or("expect_members", BTreeMap::new(), expect_members)?,
         kind,
         cluster,
@@ -84,17 +85,19 @@ fn top(tree: &Tree) -> Result<Fields<'_>, Fault> {
         let expected = "a playbook; `agent matrix FILE --list` reads a matrix";
         return Err(kind.fault(IS_A_MATRIX, expected));
     }
-    for key in NOT_YET {
-        if let Some(place) = fields.key_place(key) {
-            return Err(Fault::not_in_this_release(place, &format!("`{key}`"), &format!("a playbook without `{key}`")));
-        }
-    }
     fields.only(&KEYS)
 }
 
 fn verify(tree: &Tree) -> Result<Verify, Fault> {
     let fields = Fields::of(tree, "`verify`", &["max_db"])?;
     Ok(Verify { max_db: fields.or("max_db", Verify::default().max_db, |tree| value::unit(tree, unit::parse_size))? })
+}
+
+fn backup(tree: &Tree, folder: &Path) -> Result<Backup, Fault> {
+    let fields = Fields::of(tree, "`backup`", &["dir", "keep"])?;
+    let expected = "a folder, such as `dir: /var/backups/etcd`";
+    let dir = value::path(fields.need("dir", expected)?, folder)?;
+    Ok(Backup { dir, keep: fields.or("keep", None, |tree| value::count(tree, 9999).map(Some))? })
 }
 
 fn gates(tree: &Tree) -> Result<Gates, Fault> {

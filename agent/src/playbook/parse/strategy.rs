@@ -44,7 +44,7 @@ pub(super) fn strategy(tree: &Tree) -> Result<Strategy, Fault> {
         on_failure: fields.or("on_failure", default.on_failure, |tree| tree.choice(&on_failure))?,
         allow_degraded: fields.or("allow_degraded", default.allow_degraded, Tree::bool)?,
         allow_downtime: fields.or("allow_downtime", default.allow_downtime, Tree::bool)?,
-        max_learners: fields.or("max_learners", default.max_learners, max_learners)?,
+        max_learners: fields.or("max_learners", default.max_learners, |tree| value::count(tree, 9))?,
         accept_hazards: fields.or("accept_hazards", default.accept_hazards, accept_hazards)?,
     })
 }
@@ -60,15 +60,6 @@ fn accepted(tree: &Tree, expected: &str) -> Result<String, Fault> {
     let wanted = "one for which a run is refused, and that may do no harm here";
     let expected = if hazards::find(id).is_some() { wanted } else { expected };
     hazards::acceptable(id).map(|hazard| hazard.id.to_owned()).map_err(|problem| tree.fault(problem, expected))
-}
-
-fn max_learners(tree: &Tree) -> Result<usize, Fault> {
-    let expected = "a number from 1 to 9";
-    let text = tree.written(expected)?;
-    match text.parse() {
-        Ok(number @ 1..=9) => Ok(number),
-        _ => Err(tree.fault(format!("`{text}` stands here"), expected)),
-    }
 }
 
 /// `{ timeout: 2m }`

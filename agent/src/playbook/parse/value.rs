@@ -29,6 +29,14 @@ pub(super) fn path(tree: &Tree, folder: &Path) -> Result<PathBuf, Fault> {
     Ok(absolute(folder, text))
 }
 
+/// A whole number from 1 to this one.
+pub(super) fn count(tree: &Tree, most: usize) -> Result<usize, Fault> {
+    let expected = format!("a number from 1 to {most}");
+    let text = tree.written(&expected)?;
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| tree.fault(format!("`{text}` stands here"), expected))
+}
+
 /// `text` as a path that starts at the playbook's folder unless it is absolute, without `.` parts.
 pub(super) fn absolute(folder: &Path, text: &str) -> PathBuf {
     folder.join(text).components().collect()

@@ -68,8 +68,8 @@ pub enum Shape {
     Requirement,
     /// 64 hexadecimal digits.
     Digest,
-    /// A whole number from 1 to 9.
-    Count,
+    /// A whole number from 1 to this one.
+    Count(usize),
     /// `true` or `false`.
     Bool,
     Choice(&'static [&'static str]),

@@ -53,7 +53,7 @@ fn shape(shape: Shape, field: &Field) -> Value {
         Shape::Word => json!({ "type": "string" }),
         Shape::Text => json!({ "type": "string", "minLength": 1 }),
         Shape::AsWritten => json!({ "type": ["string", "number", "boolean"], "pattern": "\\S" }),
-        Shape::Count => json!({ "type": "integer", "minimum": 1, "maximum": 9 }),
+        Shape::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
         Shape::Bool => json!({ "type": "boolean" }),
         Shape::Choice(words) => json!({ "type": "string", "enum": words }),
         // `3.5` is a number to YAML and a requirement to the parser.

@@ -80,7 +80,7 @@ pub const FIELDS: &[Field] = &[
     row("strategy.on_failure", Choice(&["rollback", "stop"]), "rollback", "Whether a member that failed is put back, where that is safe, or left as it is.").default("rollback"),
     row("strategy.allow_degraded", Bool, "false", "Whether, of five members or more, a healthy one may go while another is not ready.").default("false"),
     row("strategy.allow_downtime", Bool, "false", "Whether a cluster of one or two voters may be down for a moment.").default("false"),
-    row("strategy.max_learners", Count, "2", "How many newcomers may take in the data at once; no more than the members' `--max-learners`, which is 1 where nobody says otherwise.").default("1"),
+    row("strategy.max_learners", Count(9), "2", "How many newcomers may take in the data at once; no more than the members' `--max-learners`, which is 1 where nobody says otherwise.").default("1"),
     row("strategy.accept_hazards", ListOf(&Text), "[floor-36]", "Hazards for which a run would be refused, and which you know to do no harm here: ids of `agent hazards`.").default("[]"),
     group("verify", Group, "What is compared at the end."),
     row("verify.max_db", Size, "256MiB", "The largest database whose hash is asked for: the scan stalls the member.").default("256MiB"),
@@ -89,6 +89,9 @@ pub const FIELDS: &[Field] = &[
     group("hooks", Group, "Programs run around each step as the agent's user, never through a shell; nobody else may write to them; templates as in `argv`."),
     row("hooks.before_node", ListOf(&Argv), "[[/usr/local/bin/silence, \"{{node}}\", 10m]]", "Run before a member is taken down; one that fails stops the step.").default("[]"),
     row("hooks.after_node", ListOf(&Argv), "[[/usr/local/bin/unsilence, \"{{node}}\"]]", "Run after a member is back; one that fails is a warning.").default("[]"),
+    group("backup", Group, "Has the first host that is at work save a member's database before anything is changed, and every hop of a way one; where none can be made, nothing is changed; all hosts say it, or none."),
+    row("backup.dir", Path, "/var/backups/etcd", "The folder of this host that it is written to, best on another disk than the data; it has a file of its own name each time, for `etcdutl snapshot restore`.").required(),
+    row("backup.keep", Count(9999), "5", "How many of the cluster's backups stay there, the new one counted; all of them where it is left out."),
     row("expect_members", MapOf(&SetOf(&Text)), "{ 8e9e05c52164694d: [\"http://10.0.0.1:2380\"] }", "Who the members are, by id, each with its peer URLs: what `agent verify membership` compares."),
 ];
 

@@ -60,6 +60,9 @@ struct Line<'a> {
     gates: Option<GatesLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<u64>,
+    /// How much of a backup is had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percent: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,6 +123,7 @@ impl Events {
             waiting_for: None,
             gates: None,
             seconds: None,
+            percent: None,
             exit: None,
             reason: None,
         };
@@ -131,6 +135,8 @@ impl Events {
             RunEvent::DataPutAside { node, path } => {
                 (line.member, line.to) = (Some((*node).to_owned()), Some(printable(path).to_string()));
             }
+            RunEvent::BackingUp { percent } => line.percent = Some(*percent),
+            RunEvent::BackedUp { path, .. } => line.to = Some(printable(path).to_string()),
             RunEvent::NewcomerAdded { node } => line.member = Some((*node).to_owned()),
             RunEvent::NodeStarted { node } => line.member = Some((*node).to_owned()),
             RunEvent::HookRan { hook, .. } => line.hook = Some(*hook),

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -10,7 +11,7 @@ use proto::MemberId;
 use crate::{
     calendar::rfc3339,
     event::RunEvent,
-    keys::{RunId, change::Change, seat::Seats},
+    keys::{Backup, RunId, change::Change, seat::Seats},
     observe::view::ClusterView,
     plan::{refusal::Wait, settled::Missing},
     report::{
@@ -43,6 +44,8 @@ pub struct Progress {
     from: Option<Option<String>>,
     preparing: Option<String>,
     steps: Vec<Begun>,
+    /// What was saved before anything was changed; of a way over several releases before this hop of it.
+    backup: Option<Arc<Backup>>,
     warnings: Vec<String>,
     changed: bool,
     /// What is done to a member at the moment, by this process.
@@ -107,6 +110,7 @@ impl Progress {
         };
         self.preparing = match event {
             RunEvent::Preparing { what } => Some(printable(what).to_string()),
+            RunEvent::BackingUp { percent } => Some(format!("saving a member's database, {percent} %")),
             RunEvent::Warning(_) => self.preparing.take(),
             _ => None,
         };
@@ -121,7 +125,11 @@ impl Progress {
                 self.names.learn_members(view);
                 self.view = Some((*view).clone());
             }
-            RunEvent::Read(keys) => self.names.learn_hosts(keys),
+            RunEvent::Read(keys) => {
+                self.names.learn_hosts(keys);
+                let run = keys.run.as_ref().map(|run| &run.value).filter(|run| Some(run.id) == self.run);
+                self.backup = run.and_then(|run| run.backup.clone()).or(self.backup.take());
+            }
             RunEvent::Warning(text) => self.warnings.push(printable(text).to_string()),
             RunEvent::HookFailed { hook, why, .. } => {
                 self.warnings.push(format!("hook {} failed: {}", printable(hook), printable(why)));
@@ -281,6 +289,7 @@ impl Progress {
 
     pub fn facts(&self) -> Facts {
         let (from, to) = self.change.as_ref().map_or((None, None), versions);
+        let backup = self.backup.as_ref().map(|backup| ("backup".to_owned(), self.backup_line(backup)));
         let hop = self.hop.map(|(number, of)| ("hop".to_owned(), serde_json::json!({ "number": number, "of": of })));
         Facts {
             changed: self.changed,
@@ -293,8 +302,14 @@ impl Progress {
             waiting_for: self.waiting().or_else(|| self.unsettled()),
             steps: self.steps.iter().enumerate().map(|(at, step)| self.line(at, step)).collect(),
             warnings: self.warnings.clone(),
-            more: hop.into_iter().collect(),
+            more: hop.into_iter().chain(backup).collect(),
         }
+    }
+
+    fn backup_line(&self, backup: &Backup) -> serde_json::Value {
+        let Backup { host_name, path, member, revision, bytes } = backup;
+        let member = self.names.short(*member);
+        serde_json::json!({ "host": host_name, "file": path, "bytes": bytes, "member": member, "revision": revision })
     }
 
     fn line(&self, at: usize, step: &Begun) -> StepLine {

@@ -51,6 +51,8 @@ fn events<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<RunEvent<'a>> {
         RunEvent::Joined { run: RunId(0xabc << 96) },
         RunEvent::Waiting(Wait::Record { member: other, host: HOST }),
         RunEvent::BatonTaken,
+        RunEvent::BackingUp { percent: 40 },
+        RunEvent::BackedUp { member, path: "/var/backups/orders-a1-20261129T081500.123Z.db" },
         RunEvent::HandedOver { from: member, to: MemberId(3) },
         RunEvent::HookRan { member, hook: "/bin/silence" },
         RunEvent::StepLocked { member, back: false },
@@ -197,8 +199,8 @@ fn the_display_has_a_line_a_member_and_what_is_waited_for() {
     let mut text = String::new();
     for (count, size) in [
         (4, Size { columns: 80, rows: 24 }),
-        (9, Size { columns: 80, rows: 24 }),
-        (12, Size { columns: 30, rows: 24 }),
+        (11, Size { columns: 80, rows: 24 }),
+        (14, Size { columns: 30, rows: 24 }),
         (4, Size { columns: 80, rows: 3 }),
         (0, Size { columns: 1, rows: 1 }),
     ] {

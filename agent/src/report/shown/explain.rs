@@ -63,7 +63,7 @@ fn shape(shape: Shape) -> String {
         Shape::Release => "a release".into(),
         Shape::Requirement => "a requirement".into(),
         Shape::Digest => "a digest".into(),
-        Shape::Count => "a number from 1 to 9".into(),
+        Shape::Count(most) => format!("a number from 1 to {most}").into(),
         Shape::Bool => "true or false".into(),
         Shape::Choice(words) => words.join(" or "),
     }

@@ -127,6 +127,7 @@ fn verb(action: &Action) -> &'static str {
         Action::Restart { to: Some(_), .. } => "upgrade",
         Action::Restart { to: None, .. } => "restart",
         Action::HandOver(_) => "hand_over",
+        Action::BackUp => "back_up",
         Action::Downgrade(Some(_)) => "lower",
         Action::Downgrade(None) => "cancel",
         Action::Stop => "stop",
@@ -171,6 +172,7 @@ fn words(step: &Step, names: &Names, width: usize) -> String {
             format!("{member:<width$}  pass leadership to {}", names.short(*to))
         }
         Action::HandOver(to) => format!("pass leadership to {}", names.short(*to)),
+        Action::BackUp => "save a member's database, on the first host that is at work".to_owned(),
         Action::Downgrade(Some(to)) => {
             format!("enable a downgrade to {to}, and wait until every member's data is fit for it")
         }

@@ -32,6 +32,7 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
         },
         Next::Members(next) => members(next, names),
         Next::Step(Action::Guard(_)) => "ask for the baton, then run its command".into(),
+        Next::BackUp => "ask for the baton, then save a member's database".into(),
         Next::Downgrade(Some(to)) => format!("enable a downgrade to {to}"),
         Next::Downgrade(None) => "cancel the downgrade".into(),
         Next::Settle => "wait until versions, gates and hashes agree".into(),

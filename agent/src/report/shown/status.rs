@@ -13,7 +13,7 @@ use crate::{
         restart::{Direction, Stage},
     },
     keys::{
-        Going, Keys, PREFIX, Run, RunResult, RunState, StepLock,
+        Backup, Going, Keys, PREFIX, Run, RunResult, RunState, StepLock,
         membership::{Join, Membership, RoleChange, Stage as JoinStage},
     },
     observe::view::ClusterView,
@@ -241,7 +241,14 @@ fn run_line(run: &Run, names: &Names, members: usize, next: Option<MemberId>) ->
     };
     let begun = run.begun_by.as_ref().map_or_else(String::new, |host| format!("; begun on {}", printable(host)));
     let next = next.map_or_else(String::new, |next| format!("; next: {}", names.short(next)));
-    format!("run: {what}, {}{done}{next}{begun}\n", state(&run.state, names))
+    let backup = run.backup.as_ref().map(|backup| backup_line(backup, names)).unwrap_or_default();
+    format!("run: {what}, {}{done}{next}{begun}\n{backup}", state(&run.state, names))
+}
+
+fn backup_line(backup: &Backup, names: &Names) -> String {
+    let at = backup.revision.map_or_else(String::new, |revision| format!(" at revision {revision}"));
+    let (host, path) = (printable(&backup.host_name), printable(&backup.path));
+    format!("backup: the database of {}{at}, on {host} as {path}\n", names.short(backup.member))
 }
 
 /// Who comes, with how far it is, and who is still to go.

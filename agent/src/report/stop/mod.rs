@@ -131,6 +131,10 @@ fn told(ending: &Ending, context: &Context) -> Stop {
             let message = format!("a step of the downgrade was not done: {}", printable(why));
             context.stop(Reason::NotLowered, message, context.onward()).leaving("no member was stopped for it")
         }
+        Ending::NotBackedUp(why) => {
+            let message = format!("no backup was made, which the playbook wants first: {}", printable(why));
+            context.stop(Reason::NotBackedUp, message, context.onward()).leaving("nothing was changed by this run")
+        }
         Ending::Step { member, why, left } => {
             let message = format!("the step of {} failed: {}", context.names.member(*member), printable(why));
             context.step_failed(message, &context.names.short(*member), *left)

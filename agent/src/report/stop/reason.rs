@@ -135,6 +135,7 @@ reasons! {
     Mixed "mixed" Preflight, "a downgrade would begin while members run several minors", "end the upgrade, or roll it back, first";
     Learner "learner" Preflight, "a downgrade would begin while there is a learner", "promote it, or remove it, first";
     NotLowered "not_lowered" Preflight, "a downgrade could not be enabled, or not be cancelled", "repair what is named, then agent run";
+    NotBackedUp "not_backed_up" Preflight, "the backup that the playbook asks for could not be made", "repair what is named, then agent run";
     BelowQuorum "below_quorum" Preflight, "too few ready voters would stand", "start the members that are down";
     MemberNotReady "member_not_ready" Preflight, "a member is not ready and its host takes no part", "agent run on its host, or repair it";
     DataGone "data_gone" Preflight, "a member has lost its data, and does not begin anew", "replace it by itself (playbooks/replace.yaml), with --replace where a run stands";

@@ -206,6 +206,7 @@ fn endings() -> Vec<Ending> {
         Ending::Unprepared("the artifact is no executable".into()),
         Ending::Hook { member, why: why() },
         Ending::HandOver { member, why: why() },
+        Ending::NotBackedUp("/var/backups has 5 bytes free, and a backup may take 17000000".into()),
         Ending::NotLowered("etcdserver: invalid downgrade target version".into()),
         Ending::Step { member, why: why(), left: Left::PutBack },
         Ending::Step { member, why: why(), left: Left::AsItWas },

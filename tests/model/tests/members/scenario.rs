@@ -167,6 +167,7 @@ impl Scenario {
             gates: Default::default(),
             finalize: Finalize::Auto,
             accepted_hazards: Default::default(),
+            backup: false,
             hops: None,
         }
     }

@@ -3,15 +3,15 @@
 use std::{rc::Rc, sync::Arc};
 
 use super::{
-    judge::Violation,
+    judge::{Violation, check},
     moves::{Outcome, is_registration},
-    names::{machine_of, node_of},
+    names::{id_of, machine_of, node_of},
     world::{Late, World},
 };
 use agent::{
     journal::{progress, restart::Binary},
     keys::{
-        Keys, Participant, ProcessId, TakeId,
+        Backup, Keys, Participant, ProcessId, TakeId,
         txn::{Op, Txn},
     },
     machine::act::{Act, Ending, Event, Looked},
@@ -126,6 +126,7 @@ impl World {
                 self.downgrade(host, to.is_some(), outcome)
             }
             Act::Hop(change) => self.hop(host, change),
+            Act::BackUp => self.back_up(host)?,
             Act::Examine => Event::Examined(Arc::default()),
             Act::Spawn => self.spawn(host),
             Act::Command if outcome == Outcome::NotLet => Event::Unconfirmed(Arc::from("")),
@@ -206,11 +207,21 @@ impl World {
                 done: vec![],
                 waits_for: None,
                 does: None,
+                backed_up: None,
                 unknown: Default::default(),
             };
             let txn = Txn { compares: vec![], ops: vec![Op::PutAgent(id, participant)] };
             self.commit(&txn, self.by(host)).ok();
         }
+    }
+
+    /// For the run that stands.
+    fn back_up(&mut self, host: usize) -> Result<Event, Violation> {
+        check(self.process(host).agent.holds_baton(), "backed up without the baton")?;
+        self.backed_up = true;
+        let (member, bytes) = (id_of(0), 1);
+        let backup = Backup { host_name: Arc::default(), path: Arc::default(), member, revision: None, bytes };
+        Ok(Event::BackedUp(Arc::new(backup)))
     }
 
     // ---- Txns and leases ----

@@ -32,7 +32,8 @@ impl World {
         for host in &order {
             self.show_host(*host, &mut canonical);
         }
-        (id_of(self.leader), self.version, self.rise, self.marked, self.approved, self.reached).hash(&mut canonical);
+        (id_of(self.leader), self.version, self.rise, self.marked, (self.approved, self.backed_up), self.reached)
+            .hash(&mut canonical);
         (self.is_going_down, self.late_calls).hash(&mut canonical);
         (self.left, &self.late).hash(&mut canonical);
         canonical.finish()
@@ -68,8 +69,8 @@ impl World {
             keys.agents.get(&copied_id()).map(|at| at.value.process).hash(canonical);
         }
         if let Some(run) = &keys.run {
-            let Run { id, intent, state, changes_minor, .. } = &run.value;
-            (run.created, run.modified, id, intent, state, changes_minor).hash(canonical);
+            let Run { id, intent, state, changes_minor, backup, .. } = &run.value;
+            (run.created, run.modified, id, intent, state, changes_minor, backup.is_some()).hash(canonical);
         }
         for host in order {
             let machine = Some(machine_of(*host));

@@ -38,6 +38,7 @@ pub const BELOW_DONE: Violation = "a member was taken back below a hop that is d
 pub const BEFORE_ITS_HOP: Violation = "a hop was begun before all had ended the one before";
 pub const BEHIND: Violation = "an agent wrote the run of another hop than it is about";
 pub const NOT_ASKED: Violation = "a run was approved or turned back by what was typed for another hop";
+pub const NO_BACKUP: Violation = "something was changed before the backup that was asked for";
 pub const STUCK: Violation = "from here nobody can reach the end";
 
 fn is_marked(state: &RunState) -> bool {
@@ -97,6 +98,7 @@ impl World {
         let is_held =
             self.scenario.holds(hop) && is_last && !self.approved && in_hand.step.direction == Direction::Forward;
         check(!is_held, PAST_HOLD)?;
+        check(in_hand.step.direction == Direction::Back || self.has_its_backup(), NO_BACKUP)?;
         match in_hand.step.direction {
             _ if !self.scenario.leads_down() => Ok(()),
             Direction::Forward => check(self.is_fit(node), UNFIT),
@@ -115,7 +117,14 @@ impl World {
 
     pub fn judge_downgrade(&self, host: usize, enable: bool) -> Result<(), Violation> {
         let is_wanted = self.keys.run.as_ref().is_some_and(|run| run.value.going().is_some());
-        check(!enable || is_wanted || self.calls_late(host), ENABLED_FOR_NOTHING)
+        check(!enable || is_wanted || self.calls_late(host), ENABLED_FOR_NOTHING)?;
+        check(!enable || self.calls_late(host) || self.has_its_backup(), NO_BACKUP)
+    }
+
+    fn has_its_backup(&self) -> bool {
+        let stands = self.keys.run.as_ref().map(|run| &run.value);
+        !self.scenario.backs_up
+            || stands.is_none_or(|run| run.is_going_back() || (self.backed_up && run.backup.is_some()))
     }
 
     pub fn judge_rise(&self) -> Result<(), Violation> {
@@ -132,6 +141,7 @@ impl World {
         }
         let puts = txn.ops.iter().find_map(|op| if let Op::PutRun(run) = op { Some(run) } else { None });
         let Some(run) = puts else { return };
+        self.backed_up &= self.keys.run.as_ref().is_some_and(|was| was.value.id == run.id);
         self.broken = self.broken.or(self.judge_run(run, by).err());
         self.follow_hop(run);
         self.follow_approval(&run.state, self.keys.run.as_ref().is_none_or(|was| was.value.id != run.id), by);

@@ -19,7 +19,7 @@
 //! `judge_guard`, `judge_errands` and `begin_command` R-13, and I-1, I-2, I-3 of a whole host; `judge_asking` that a question changes nothing;
 //! `judge_place` and `judge_run` that a hop begins when the one before it is done, that none is undone afterwards, and that nobody writes
 //! the run of another hop than its own;
-//! `judge_ending` and `judge_exit` who may go home, and what is said of a member; the way back from every state, I-10.
+//! `has_its_backup` and `back_up` R-14; `judge_ending` and `judge_exit` who may go home, and what is said of a member; the way back from every state, I-10.
 //! The order of members is nobody's safety: the golden plans and unit tests hold that.
 
 // A test binary of several files: what is allowed in tests is allowed in all of it.

@@ -152,7 +152,7 @@ impl World {
     fn replace(&mut self) {
         let Some(seen) = self.keys.run.clone() else { return };
         let mut run = seen.value.in_state(RunState::Rolling);
-        run.id = RunId(self.fresh());
+        (run.id, run.backup) = (RunId(self.fresh()), None);
         let others = (0..self.hosts.len()).map(|host| self.id_of_host(host)).collect::<Vec<_>>();
         let txn = Txn::replace(&seen, run, others.into_iter(), (0..self.nodes.len()).map(id_of));
         self.late.push(Late { txn, by: OPERATOR });

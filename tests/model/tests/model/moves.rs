@@ -279,7 +279,7 @@ impl World {
                 false if self.settles(process.hop, *back) => return vec![],
                 false => {}
             },
-            Act::Prepare | Act::HookBefore(_) => or(left.refuse, &[Fails]),
+            Act::Prepare | Act::HookBefore(_) | Act::BackUp => or(left.refuse, &[Fails]),
             Act::HandOver { to, .. } => {
                 or(left.refuse, &[Fails]);
                 outcomes.extend(self.as_good_as(node_of(*to), host).map(|node| Passes(node as At)));

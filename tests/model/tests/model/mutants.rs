@@ -3,8 +3,8 @@
 use super::{
     faults::Faults,
     judge::{
-        ENABLED_FOR_NOTHING, NOT_ASKED, OTHER_SICK, PAST_THE_LAST, STRANDED, STUCK, TWO_DOWN, UNDER_MARK, UNFIT,
-        Violation,
+        ENABLED_FOR_NOTHING, NO_BACKUP, NOT_ASKED, OTHER_SICK, PAST_THE_LAST, STRANDED, STUCK, TWO_DOWN, UNDER_MARK,
+        UNFIT, Violation,
     },
     must_be_found,
     scenario::{Kind, Scenario},
@@ -52,6 +52,14 @@ without! { Kind::Down,
 
 without! { Kind::TwoMinors,
     hop_gives_the_baton_back, |f| f.move_leader = 1, STUCK;
+}
+
+/// Members would be taken down before anything was saved.
+#[test]
+fn backup_comes_first() {
+    let scenario =
+        Scenario::new("backup_comes_first", |_| ()).backing_up().with(|rules| rules.backup_comes_first = false);
+    must_be_found("backup_comes_first", &scenario, NO_BACKUP);
 }
 
 /// Whoever says that the last member of one hop may go, or turns one hop back, would say the same of the next.

@@ -31,6 +31,8 @@ pub struct Scenario {
     pub forgets_what_was_told: bool,
     /// Whether anybody changes the cluster's release; else there are guarded commands alone.
     pub has_run: bool,
+    /// Whether the playbook asks for a backup.
+    pub backs_up: bool,
     /// Whether it is said of each guarded command that it restarts its host.
     pub says_reboots: bool,
 }
@@ -70,6 +72,7 @@ impl Scenario {
             has_twins: false,
             forgets_what_was_told: false,
             has_run: true,
+            backs_up: false,
             says_reboots: false,
         }
     }
@@ -134,6 +137,12 @@ impl Scenario {
     /// Guarded commands alone.
     pub fn without_run(mut self) -> Self {
         self.has_run = false;
+        self
+    }
+
+    /// `backup: { dir: … }`
+    pub fn backing_up(mut self) -> Self {
+        self.backs_up = true;
         self
     }
 

@@ -38,5 +38,14 @@ sound! {
     twins_and_freeze: |name| Scenario::new(name, |f| f.freeze = 1).twins();
     #[ignore = "slow: 500,000 to 800,000 states; the other twins are searched by default"]
     twins_in_fine: |name| Scenario::new(name, |_| ()).twins().fine();
+    backup: |name| Scenario::new(name, |_| ()).backing_up();
+    backup_and_kill: |name| Scenario::new(name, |f| f.kill = 1).backing_up().on(&[0, 0, 1]);
+    backup_and_freeze: |name| Scenario::new(name, |f| f.freeze = 1).backing_up().on(&[0, 0, 1]);
+    backup_and_unknown: |name| Scenario::new(name, |f| f.unknown = 1).backing_up().on(&[0, 0, 1]);
+    backup_and_refuse: |name| Scenario::new(name, |f| f.refuse = 1).backing_up().on(&[0, 0, 1]);
+    backup_and_rollback: |name| Scenario::new(name, |f| f.rollback = 1).backing_up().on(&[0, 0, 1]);
+    backup_and_replace: |name| Scenario::new(name, |f| f.replace = 1).backing_up().on(&[0, 0, 1]);
+    backup_of_each_hop: |name| Scenario::new(name, |_| ()).of(Kind::TwoMinors).backing_up().on(&[0, 0, 1]);
+    backup_on_the_way_down: |name| Scenario::new(name, |_| ()).of(Kind::Down).backing_up().on(&[0, 0, 1]);
     one_voter: |name| Scenario::new(name, |_| ()).on(&[0]);
 }

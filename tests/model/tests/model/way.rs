@@ -82,6 +82,7 @@ impl Scenario {
             gates: Default::default(),
             finalize: self.finalize,
             accepted_hazards: Default::default(),
+            backup: self.backs_up,
             hops: several.map(Arc::new),
         };
         changes.iter().map(|change| Arc::new(whole.at(change))).collect()

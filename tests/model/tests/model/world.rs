@@ -47,6 +47,8 @@ pub struct World {
     pub marked: Option<MemberId>,
     /// A person has said that the last member of the run may go.
     pub approved: bool,
+    /// A member's database was saved for the run that stands.
+    pub backed_up: bool,
     /// What may still go wrong.
     pub left: Faults,
     /// The store's revision.
@@ -208,6 +210,7 @@ impl World {
             late_calls: 0,
             marked: None,
             approved: false,
+            backed_up: false,
             left: scenario.faults,
             revision: 0,
             made: scenario.hosts() as u128,
