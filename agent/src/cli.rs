@@ -67,7 +67,9 @@ pub enum Verb {
     Finalize(Rollout),
     /// Bring this host's members back to their old release, in turn with all other hosts
     Rollback(Rollout),
-    /// Lift the mark of a failed step by hand, and go on
+    /// Let no step of the run that stands begin until agent resume; one in hand comes to its end
+    Pause(Pause),
+    /// Lift the pause of a run, and the mark of a failed step, by hand, and go on
     Resume(Rollout),
     /// Run a command that takes this host's members down, such as reboot, when the cluster can do without them; in turn with all
     /// other hosts
@@ -173,6 +175,16 @@ pub struct Abandon {
     /// Do not ask, and go on though the agent of that host is at work
     #[arg(long, short)]
     pub yes: bool,
+}
+
+/// `agent pause`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Pause {
+    /// The playbook, a YAML file
+    pub playbook: PathBuf,
+    /// Why, for whoever finds the run paused
+    #[arg(long, value_name = "TEXT")]
+    pub why: Option<String>,
 }
 
 /// `agent keys`
@@ -304,6 +316,7 @@ impl Verb {
             Self::Validate(_) => "validate",
             Self::Finalize(_) => "finalize",
             Self::Rollback(_) => "rollback",
+            Self::Pause(_) => "pause",
             Self::Resume(_) => "resume",
             Self::Guard(_) => "guard",
             Self::Adopt(_) => "adopt",
@@ -339,6 +352,7 @@ impl Verb {
                 Verify::Membership(Membership { playbook, .. }) | Verify::Storage(Storage { playbook, .. }),
             ) => Some(playbook),
             Self::Abandon(abandon) => Some(&abandon.playbook),
+            Self::Pause(pause) => Some(&pause.playbook),
             Self::Backup(backup) => Some(&backup.playbook),
             Self::Adopt(adopt) => Some(&adopt.playbook),
             Self::Drain(drain) => Some(&drain.playbook),

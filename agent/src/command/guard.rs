@@ -76,7 +76,6 @@ fn may_pass(reason: Reason) -> bool {
             | R::NoAnswer
             | R::Unreachable
             | R::RunFailed
-            | R::Paused
             | R::AbandonedMember
             | R::StateDirLocked
             | R::HandOverFailed

@@ -19,7 +19,8 @@ mod init_release;
 pub mod keys;
 pub mod look;
 pub mod manual;
-pub mod plan;
+pub mod pause;
+mod plan;
 pub mod print_role;
 mod reach;
 pub mod run;
@@ -92,6 +93,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Matrix(typed) => return companion::matrix(cli, typed),
         Verb::Init(typed) if typed.print_role => carried_out(print_role::print_role(typed)),
         Verb::Init(typed) => carried_out(init::init(typed)),
+        Verb::Pause(typed) => carried_out(pause::pause(typed)),
         Verb::Backup(typed) => carried_out(backup::backup(typed)),
         Verb::Check(typed) => carried_out(check::check(typed)),
         Verb::Hazards(typed) => hazards::hazards(typed, cli.output),

@@ -330,6 +330,7 @@ impl Plan<'_> {
             view,
             evidence,
             is_window_over: false,
+            closed_until: self.here.closed_until.as_ref(),
             joined: None,
             in_hand: None,
             gone,

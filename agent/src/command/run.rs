@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use proto::MemberId;
 
-use super::{ask::ask, trusted_playbook, turn};
+use super::{ask::ask, pause, trusted_playbook, turn};
 use crate::{
     cli::Rollout,
-    event::trouble::Trouble,
+    event::{Decision, RunEvent, trouble::Trouble},
     execute::{
         Abort, Ended, LAST_STATUS,
         error::ActError,
@@ -22,7 +22,7 @@ use crate::{
         Output, Reporter,
         file::metrics_file::MetricsFile,
         names::Names,
-        stop::{self, Context, Stop},
+        stop::{self, Context, Reason, Stop},
     },
     words::with_causes,
 };
@@ -35,10 +35,19 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
     let mut playbook = trusted_playbook::load(&typed.playbook)?;
     playbook.strategy.accept_hazards.extend(typed.accepting.ids());
     let metrics = typed.metrics_file.as_deref().map(|path| metrics_file(path, &playbook)).transpose()?;
+    let is_lifted = verb == Verb::Resume && pause::lift(&playbook).await?;
     ask(&playbook, verb, typed, replace, output).await?;
     let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?.with_metrics(metrics);
+    if is_lifted {
+        reporter.tell(RunEvent::Decided(Decision::Unpaused));
+    }
     let stop = match carry_out(&playbook, verb, typed, replace, &mut reporter).await {
         Ok(stop) => stop,
+        // This host's own agent waited for it.
+        Err(Trouble::StateDirLocked(_)) if is_lifted => {
+            let message = "the pause is lifted, and the agent that is at work on this host goes on".to_owned();
+            Stop::well(Reason::Resumed, message, "status", &typed.playbook)
+        }
         Err(trouble) => {
             let stop = trouble.stop(stop::typed(verb), Some(&typed.playbook.to_string_lossy()), false);
             let stop = if reporter.progress().has_changed() { stop.after_a_start() } else { stop };

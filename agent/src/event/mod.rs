@@ -196,6 +196,8 @@ pub enum Decision {
     TurnedBack,
     /// `resume`: the mark of a failed step is lifted.
     Resumed,
+    /// `resume`: the pause of the run is lifted.
+    Unpaused,
     /// `resume`: members that others have changed are as they are to be.
     Accepted,
 }
@@ -207,6 +209,7 @@ impl Decision {
             Self::Approved => "run_approved",
             Self::TurnedBack => "run_turned_back",
             Self::Resumed => "run_resumed",
+            Self::Unpaused => "run_unpaused",
             Self::Accepted => "members_accepted",
         }
     }

@@ -3,7 +3,10 @@
 //! Takes no lock and writes nothing. What only a try can show (a download, a full disk) is left to the run. Source:
 //! agent/PROTOCOL.md, "Preflight".
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use proto::MemberId;
 
@@ -14,6 +17,7 @@ use super::{
     hop::{self, of_hop},
     intent,
     line::{Line, Past, past},
+    look::closed_until,
     membership::with_initial_cluster,
     node::{OwnNode, Side},
     own_certificate,
@@ -55,6 +59,8 @@ pub struct Inspected {
     pub places: Vec<Place>,
     /// Why this host could not make the backup that the playbook asks for.
     pub no_backup: Option<String>,
+    /// When this host's window opens, where it is closed.
+    pub closed_until: Option<Arc<str>>,
 }
 
 /// Looks at this host's journal and nodes as a run would.
@@ -71,7 +77,7 @@ pub async fn inspect(
     let later = hop::later(whole, intent);
     let layout = Layout::of(&playbook.state_dir);
     let past = read_journal(&layout, view)?;
-    let mut found = Inspected::default();
+    let mut found = Inspected { closed_until: closed_until(playbook), ..Inspected::default() };
     match backup::check(playbook, Some(view)) {
         Ok(warning) => found.warnings.extend(warning),
         Err(why) => found.no_backup = Some(why.to_string()),

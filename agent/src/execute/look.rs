@@ -16,6 +16,7 @@ use crate::{
         view::{ClusterView, Role},
     },
     plan::{Verb, warning::Warning},
+    playbook::Playbook,
     report::stop::warned::warned,
     store::{NotRead, stored},
 };
@@ -74,6 +75,7 @@ impl Execution<'_> {
             removed,
             down,
             is_window_over: was_window_over && !self.owner_may_come(),
+            closed_until: closed_until(&self.playbook),
             lease_is_fresh: self.cluster.leases.baton_is_fresh(),
             gone,
             fresh: random(),
@@ -224,6 +226,13 @@ impl Execution<'_> {
             self.cluster.excluded.set(down.filter(|member| !self.me.seats.has(*member)));
         }
     }
+}
+
+/// When this host's window opens, for people; none while it is open.
+pub(super) fn closed_until(playbook: &Playbook) -> Option<Arc<str>> {
+    let window = playbook.strategy.window.as_ref()?;
+    let opens = window.closed_until(SystemTime::now())?;
+    Some(format!("{opens} (`strategy.window: \"{window}\"`)").into())
 }
 
 /// Whether somebody gave the step up since: then nobody lied of its record.

@@ -86,7 +86,7 @@ fn existing(path: &Path) -> Option<&Path> {
 /// How long a configuration file may be, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
 
-fn read(cwd: &Option<std::path::PathBuf>, path: &Path) -> Option<String> {
+pub(super) fn read(cwd: &Option<std::path::PathBuf>, path: &Path) -> Option<String> {
     let bytes = regular_file::read(&cwd.clone().unwrap_or_default().join(path), MAX_FILE).ok()?;
     String::from_utf8(bytes).ok()
 }

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use proto::{ClusterId, MemberId};
 
-use super::{error::ActError, node::OwnNode};
+use super::{error::ActError, newcomer, node::OwnNode};
 use crate::{
     host::{
         blocking::blocking,
         files::whose::{Whose, has_more_than_a_log, member_of_log, whose},
+        process::member_setting::configured,
         runtime::same_node::value,
     },
     observe::directory::Listed,
@@ -35,7 +36,7 @@ pub(super) async fn data(node: &playbook::Node) -> Data {
     };
     let begins = matches!(data, Data::None | Data::NoLog);
     match begins && blocking(move || log.is_some_and(|log| has_more_than_a_log(&log))).await {
-        true => Data::Unknown("the folder that `--wal-dir` names has more than a log, or cannot be read".into()),
+        true => Data::Unknown("the folder that `wal-dir` names has more than a log, or cannot be read".into()),
         false => data,
     }
 }
@@ -54,28 +55,38 @@ async fn data_in(node: &playbook::Node, folder: PathBuf) -> Data {
 }
 
 /// What a start says of a flag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told<'a> {
-    As(&'a str),
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Told {
+    As(String),
     /// It is left to etcd.
     Nothing,
-    /// By a unit, by commands, by a file, by a template, or for some releases only.
+    /// By a unit, by commands, by a file that cannot be read, by a template, or for some releases only.
     Unknown,
 }
 
 /// What the agent's own start says of this flag. etcd takes it from a file alone where there is one, else from its arguments, else from
 /// its environment. What is added for some releases only is not known here.
-fn told<'a>(runtime: &'a Runtime, flag: &str) -> Told<'a> {
+fn told(runtime: &Runtime, flag: &str) -> Told {
     let Runtime::Process(process) = runtime else { return Told::Unknown };
     let variable = |flag: &str| process.env.get(&format!("ETCD_{}", flag.to_uppercase().replace('-', "_")));
-    let is_conditional = process.args.iter().any(|some| value(&some.add, flag).is_some());
-    let has_file =
-        value(&process.argv, "config-file").or_else(|| variable("config-file").map(String::as_str)).is_some();
-    let given = value(&process.argv, flag).or_else(|| variable(flag).map(String::as_str));
-    match given.filter(|given| !given.is_empty()) {
-        _ if is_conditional || has_file => Told::Unknown,
-        Some(given) if given.contains("{{") => Told::Unknown,
-        Some(given) => Told::As(given),
+    let given = |flag: &str| {
+        let given = value(&process.argv, flag).or_else(|| variable(flag).map(String::as_str));
+        given.filter(|given| !given.is_empty())
+    };
+    if process.args.iter().any(|some| value(&some.add, flag).is_some() || value(&some.add, "config-file").is_some()) {
+        return Told::Unknown;
+    }
+    let said = match given("config-file") {
+        Some(file) if file.contains("{{") => return Told::Unknown,
+        Some(file) => match newcomer::read(&process.cwd, Path::new(file)) {
+            Some(text) => configured(&text, flag).filter(|said| !said.is_empty()),
+            None => return Told::Unknown,
+        },
+        None => given(flag).map(str::to_owned),
+    };
+    match said {
+        Some(said) if said.contains("{{") => Told::Unknown,
+        Some(said) => Told::As(said),
         None => Told::Nothing,
     }
 }
@@ -137,8 +148,8 @@ impl OwnNode {
         if let Some(folder) = log.as_ref().filter(|log| has_more_than_a_log(log)) {
             let (folder, name) = (folder.display(), &self.node.name);
             return Err(format!(
-                "the data of {name} is not put aside: {folder}, which `--wal-dir` names, has more than a log, or cannot be read; \
-                 correct `argv`, or move its log away by hand"
+                "the data of {name} is not put aside: {folder}, which `wal-dir` names, has more than a log, or cannot be read; \
+                 correct its arguments or its configuration file, or move its log away by hand"
             )
             .into());
         }
@@ -152,7 +163,7 @@ impl OwnNode {
         let has_begun = self.member != MemberId::default()
             || node.may_join
             || !node.initial_cluster.is_empty()
-            || matches!(told(&node.runtime, "initial-cluster-state"), Told::As("existing"));
+            || told(&node.runtime, "initial-cluster-state") == Told::As("existing".to_owned());
         let folder = node.data_dir.clone().or_else(|| told_folder(&node.runtime, "data-dir"));
         let Some(folder) = folder else { return false };
         has_begun && matches!(data_in(node, folder).await, Data::None | Data::NoLog)
@@ -168,7 +179,7 @@ impl OwnNode {
         match blocking(move || member_of_log(&log)).await {
             // etcd would take up whose log it is, and vote under that id.
             Some(other) if other != self.member && self.member != MemberId::default() => Err(format!(
-                "{}: {shown}, which `--wal-dir` names, has the log of member {other}, and not of {}; correct `argv`",
+                "{}: {shown}, which `wal-dir` names, has the log of member {other}, and not of {}; correct its arguments or its configuration file",
                 self.node.name, self.member
             )
             .into()),

@@ -23,11 +23,11 @@ fn a_flag_is_as_etcd_would_take_it() {
     use Told::{As, Nothing, Unknown};
     for (arguments, env, expected) in [
         ("etcd", &[][..], Nothing),
-        ("etcd --wal-dir /w", &[], As("/w")),
-        ("etcd -wal-dir=/w", &[], As("/w")),
-        ("etcd --wal-dir /v --wal-dir /w/", &[], As("/w")), // the last one counts
-        ("etcd", &[("ETCD_WAL_DIR", "/w")], As("/w")),
-        ("etcd --wal-dir /w", &[("ETCD_WAL_DIR", "/v")], As("/w")),
+        ("etcd --wal-dir /w", &[], As("/w".into())),
+        ("etcd -wal-dir=/w", &[], As("/w".into())),
+        ("etcd --wal-dir /v --wal-dir /w/", &[], As("/w".into())), // the last one counts
+        ("etcd", &[("ETCD_WAL_DIR", "/w")], As("/w".into())),
+        ("etcd --wal-dir /w", &[("ETCD_WAL_DIR", "/v")], As("/w".into())),
         ("etcd --wal-dir=", &[("ETCD_WAL_DIR", "")], Nothing),
         ("etcd --wal-dir /w/{{node}}", &[], Unknown),
         ("etcd --config-file /c", &[], Unknown),
@@ -36,6 +36,17 @@ fn a_flag_is_as_etcd_would_take_it() {
         ("etcd --wal-directory /w", &[], Nothing),
     ] {
         assert_eq!(told(&process(arguments, env, None), "wal-dir"), expected, "{arguments} {env:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        ("wal-dir: /w\nname: m1\n", As("/w".into())),
+        ("{\"wal-dir\": \"/w\"}", As("/w".into())),
+        ("name: m1\n", Nothing),
+        ("wal-dir: \"\"\n", Nothing),
+    ] {
+        fs::write(folder.path().join("etcd.yaml"), text).unwrap();
+        let runtime = process("etcd --wal-dir /v --config-file etcd.yaml", &[], Some(folder.path()));
+        assert_eq!(told(&runtime, "wal-dir"), expected, "{text}");
     }
     let Runtime::Process(mut some) = process("etcd", &[], None) else { unreachable!() };
     some.args = vec![ConditionalArgs { add: vec!["--wal-dir=/w".into()], only_for: None }];

@@ -89,6 +89,7 @@ impl Leases {
 #[derive(Debug)]
 pub(super) enum Saying {
     WaitsFor(String),
+    WaitsForItsWindow(String),
     /// To the member in its step.
     Does(String),
     /// So many percent of a backup.
@@ -355,14 +356,15 @@ impl Execution<'_> {
     /// Says in this agent's key what it waits for or does, for whoever looks; nothing depends on it.
     pub(super) async fn say_in_key(&mut self, done: Vec<proto::MemberId>, saying: Saying) {
         let (Some(said), Some(key)) = (self.participant(), self.cluster.leases.key) else { return };
+        let is_closed = matches!(saying, Saying::WaitsForItsWindow(_));
         let (waits_for, does, backed_up) = match saying {
-            Saying::WaitsFor(what) => (Some(what.into()), None, None),
+            Saying::WaitsFor(what) | Saying::WaitsForItsWindow(what) => (Some(what.into()), None, None),
             Saying::Does(what) => (None, Some(what.into()), None),
             Saying::BacksUp(percent) => {
                 (None, Some(format!("backing up, {percent} % of the database").into()), Some(percent))
             }
         };
-        let participant = Participant { done, waits_for, does, backed_up, ..said.clone() };
+        let participant = Participant { done, waits_for, does, backed_up, is_closed, ..said.clone() };
         if participant == said {
             return;
         }

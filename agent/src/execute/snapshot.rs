@@ -18,9 +18,19 @@ use super::{
     data_dir::{DataDirError, WRITES_SNAPSHOT},
     error::ActError,
     look::random,
+    node::OwnNode,
     v2_api::IN_LOG,
 };
-use crate::{event::RunEvent, observe::view::Report, plan::Verb, words::with_causes};
+use crate::{
+    event::RunEvent,
+    host::{
+        blocking::blocking,
+        process::{member_setting::member_setting, process_id::family},
+    },
+    observe::view::Report,
+    plan::Verb,
+    words::with_causes,
+};
 
 /// How many are on their way at once: few enough for clients to be served beside them.
 const AT_ONCE: usize = 16;
@@ -100,8 +110,18 @@ impl Execution<'_> {
 
     async fn have_a_snapshot_taken(&mut self, at: usize, wanted: Wanted) -> Result<(), ActError> {
         let name = self.host.nodes[at].node.name.clone();
-        let what = "take a snapshot, which its new release needs: it takes one after as many entries as its `--snapshot-count` says";
-        self.tell(RunEvent::Preparing { what: &format!("has {name} {what}") });
+        let count = self.host.nodes[at].snapshot_count().await?;
+        if let Some(count) = count.filter(|count| *count > MOST) {
+            return Err(format!(
+                "{name} must take a snapshot before its new release, and takes one after {count} entries, as its `--snapshot-count` says; the \
+                 agent has no more than {MOST} written: start it with a lower one"
+            )
+            .into());
+        }
+        let after = count
+            .map_or_else(|| "as many entries as its release has it".to_owned(), |count| format!("{count} entries"));
+        let what = format!("has {name} take a snapshot, which its new release needs: it takes one after {after}");
+        self.tell(RunEvent::Preparing { what: &what });
         let first = random() as u64;
         let (began, mut written, mut told) = (Instant::now(), 0, Instant::now());
         let mut next_look = Instant::now();
@@ -166,5 +186,17 @@ impl Execution<'_> {
             }
             tokio::time::sleep(PROBE_GAP).await;
         }
+    }
+}
+
+impl OwnNode {
+    /// After how many entries it takes a snapshot, as its process was told.
+    async fn snapshot_count(&self) -> Result<Option<u64>, ActError> {
+        let Some(pid) = self.status().await?.process().map(|process| process.identity.pid) else { return Ok(None) };
+        let told = blocking(move || {
+            let family = family(pid).unwrap_or_else(|_| vec![pid]);
+            family.into_iter().find_map(|pid| member_setting(pid, "snapshot-count"))
+        });
+        Ok(told.await.and_then(|told| told.parse().ok()))
     }
 }

@@ -356,7 +356,11 @@ impl Execution<'_> {
         self.tell(RunEvent::Waiting(wait.clone()));
         let done = self.done_members();
         let waits_for = words(&wait, self.console.reporter.progress().names());
-        self.say_in_key(done, Saying::WaitsFor(waits_for)).await;
+        let saying = match &wait {
+            Wait::Window { .. } => Saying::WaitsForItsWindow(waits_for),
+            _ => Saying::WaitsFor(waits_for),
+        };
+        self.say_in_key(done, saying).await;
         tokio::time::sleep(self.progress.breath).await;
         let changes = self.cluster.watch.get_or_insert_with(|| Arc::new(Watch::of(&self.cluster.store))).clone();
         let window_ends = self.began + self.playbook.strategy.join_window;
@@ -372,7 +376,9 @@ impl Execution<'_> {
             () = self.console.interrupt.asked(1) => false,
         };
         self.progress.was_at_once = is_told && since.elapsed() < AT_ONCE;
-        Event::Woke { expired: self.progress.at.elapsed() > self.playbook.strategy.stall_timeout }
+        // It opens, whoever makes progress meanwhile.
+        let is_bounded = !matches!(wait, Wait::Window { .. });
+        Event::Woke { expired: is_bounded && self.progress.at.elapsed() > self.playbook.strategy.stall_timeout }
     }
 
     async fn pause(&self, time: Duration) {

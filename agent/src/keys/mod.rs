@@ -10,6 +10,7 @@ pub mod hops;
 pub mod host_id;
 pub mod host_record;
 pub mod membership;
+mod pause;
 pub mod rules;
 pub mod seat;
 pub mod txn;
@@ -30,6 +31,7 @@ use hops::Hops;
 use host_id::HostId;
 use host_record::HostRecord;
 use membership::{Membership, RoleChange};
+pub use pause::Pause;
 use seat::Seats;
 
 /// What every key begins with. It is no setting: hosts that looked for the keys in two places would not see each
@@ -99,6 +101,9 @@ pub struct Run {
     /// What was saved before anything was changed; only where the run asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Arc<Backup>>,
+    /// Whether no step of it is to begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Arc<Pause>>,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,
@@ -197,8 +202,6 @@ pub enum RunState {
     },
     Approved,
     RollingBack,
-    /// Reserved: a newer agent may pause a run; this one then takes nothing down.
-    Paused,
     Done {
         result: RunResult,
     },
@@ -245,6 +248,9 @@ pub struct Participant {
     /// How much of the backup it makes it has, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backed_up: Option<u8>,
+    /// Whether it waits for its host's window to open: nobody waits for it meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_closed: bool,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,
@@ -333,7 +339,7 @@ impl Run {
             RunState::Approved => Some(Going::Approved),
             RunState::RollingBack => Some(Going::RollingBack),
             RunState::Failed { was, .. } => Some(was),
-            RunState::Held { .. } | RunState::Paused | RunState::Done { .. } => None,
+            RunState::Held { .. } | RunState::Done { .. } => None,
         }
     }
 
@@ -385,6 +391,11 @@ impl Keys {
     /// The live agent that owns this member.
     pub fn owner_of(&self, member: MemberId) -> Option<(HostId, &Participant)> {
         self.agents.iter().find(|(_, agent)| agent.value.seats.has(member)).map(|(host, at)| (*host, &at.value))
+    }
+
+    /// Whether a live agent owns this member that does not wait for its host's window.
+    pub fn may_go_now(&self, member: MemberId) -> bool {
+        self.owner_of(member).is_some_and(|(_, agent)| !agent.is_closed)
     }
 
     /// Whether a live agent owns this member.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use proto::{MemberId, Revision};
 
 use super::{
-    At, Backup, Baton, KeyName, Participant, Run, RunState, Stale, StepLock, host_id::HostId, host_record::HostRecord,
-    membership::Membership, rules::Rules,
+    At, Backup, Baton, KeyName, Participant, Pause, Run, RunState, Stale, StepLock, host_id::HostId,
+    host_record::HostRecord, membership::Membership, rules::Rules,
 };
 
 /// One etcd Txn: all compares hold and all ops are done, or the answer carries every key as it stood.
@@ -144,6 +144,11 @@ impl Txn {
     pub fn note_backup(seen: &At<Run>, backup: Arc<Backup>) -> Self {
         let run = Run { backup: Some(backup), ..seen.value.clone() };
         Self { compares: vec![run_is(Some(seen))], ops: vec![Op::PutRun(run)] }
+    }
+
+    /// Pauses the run, or lifts its pause. Who is about to put the step lock compares the run, so no step begins after it.
+    pub fn pause(seen: &At<Run>, pause: Option<Arc<Pause>>) -> Self {
+        Self { compares: vec![run_is(Some(seen))], ops: vec![Op::PutRun(Run { pause, ..seen.value.clone() })] }
     }
 
     /// Writes what is known of a host, in the place of what was seen.

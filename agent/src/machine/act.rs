@@ -160,6 +160,8 @@ pub struct Looked {
     pub down: Vec<MemberId>,
     /// Whether enough time has passed since the start for other agents to come.
     pub is_window_over: bool,
+    /// When this host's window opens, where it is closed (`strategy.window`).
+    pub closed_until: Option<Arc<str>>,
     /// Whether the baton's lease has more than a third of its time left.
     pub lease_is_fresh: bool,
     /// Processes that have put something in the name of this host, or at its members in the name of another state

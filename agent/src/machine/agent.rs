@@ -340,6 +340,7 @@ impl Agent {
             view,
             evidence,
             is_window_over,
+            closed_until: looked.closed_until.as_ref(),
             joined,
             in_hand,
             gone,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     keys::{AttemptId, Going, Intent},
-    machine::driven::{Driven, baton, host, keys, record},
+    machine::driven::{Driven, baton, host, keys, pause, record},
     plan::{Verb, samples},
 };
 
@@ -21,7 +21,7 @@ fn everything_is_decided_again_once_the_baton_is_held() {
         (|d| d.keys.step = Some(record(2, 2, AttemptId(8))), "look, give back"),
         (|d| drop(d.keys.abandoned.insert(MemberId(2), record(2, 2, AttemptId(8)))), "look, give back"),
         (|d| d.keys.run = keys(RunState::RollingBack).run, "look, give back"),
-        (|d| d.keys.run = keys(RunState::Paused).run, "look, give back"),
+        (|d| d.keys.run.as_mut().unwrap().value.pause = Some(pause()), "look, give back"),
         (|d| d.view = crate::plan::samples::view("1+ 2. 3+"), "look, give back"),
         (|d| d.view = crate::plan::samples::view("1* 2+ 3+"), "look, give back"), // others go first now
     ] {

@@ -16,7 +16,7 @@ use crate::{
         restart::{Binary, Direction, InHand, Stage, Step},
     },
     keys::{
-        At, AttemptId, Backup, Baton, Intent, Keys, Participant, ProcessId, RunState, StepLock, TakeId,
+        At, AttemptId, Backup, Baton, Intent, Keys, Participant, Pause, ProcessId, RunState, StepLock, TakeId,
         host_id::HostId,
         rules::Rules,
         seat::Seats,
@@ -68,6 +68,10 @@ pub(super) fn baton(by: u64, pid: u32) -> At<Baton> {
     })
 }
 
+pub(super) fn pause() -> Arc<Pause> {
+    Arc::new(Pause { by: Arc::from("here"), at: Arc::from(""), why: None })
+}
+
 pub(super) fn backup() -> Arc<Backup> {
     let (host_name, path) = (Arc::from("here"), Arc::from("/b"));
     Arc::new(Backup { host_name, path, member: MemberId(2), revision: None, bytes: 1 })
@@ -83,6 +87,7 @@ pub(super) fn keys(state: RunState) -> Keys {
         waits_for: None,
         does: None,
         backed_up: None,
+        is_closed: false,
         unknown: Unknown::default(),
     };
     let agents = (1..=3).map(|owner| (host(owner), at(participant(owner)))).collect();
@@ -170,6 +175,7 @@ impl Driven {
             removed: self.removed.clone(),
             down: self.down.clone(),
             is_window_over: true,
+            closed_until: None,
             lease_is_fresh: true,
             gone: self.gone.clone(),
             fresh: 11,
@@ -248,7 +254,10 @@ pub(super) fn word(act: &Act) -> String {
 
 fn op(op: &Op) -> String {
     match op {
-        Op::PutRun(run) => format!("run {}", name_of(&run.state).to_lowercase()),
+        Op::PutRun(run) => {
+            let paused = if run.pause.is_some() { ", paused" } else { "" };
+            format!("run {}{paused}", name_of(&run.state).to_lowercase())
+        }
         Op::PutAgent(..) => "register".into(),
         Op::PutBaton(_) => "take baton".into(),
         Op::PutStepLock(_) => "put step".into(),

@@ -179,6 +179,7 @@ impl World<'_> {
                 view,
                 evidence: Some(self.evidence),
                 is_window_over: true,
+                closed_until: None,
                 joined,
                 in_hand: None,
                 gone: &[],

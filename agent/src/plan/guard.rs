@@ -44,7 +44,6 @@ fn is_own(next: &Next) -> bool {
 /// A run has the cluster for as long as an agent is at work on it. One that failed has a member to be seen to first.
 fn run_in_hand(case: &Case) -> Option<Next> {
     match &case.current_run()?.state {
-        RunState::Paused => return Some(Next::Refuse(Refusal::Paused)),
         RunState::Failed { member, why, .. } => {
             return Some(Next::Refuse(Refusal::Failed { member: *member, why: why.clone() }));
         }
@@ -53,6 +52,10 @@ fn run_in_hand(case: &Case) -> Option<Next> {
     let seats = coming_or_going(case.current_run()?, case.view);
     if !seats.is_empty() {
         return Some(Next::Wait(Wait::Seats { seats }));
+    }
+    // Its agents wait, and hold nothing.
+    if case.current_run()?.pause.is_some() {
+        return None;
     }
     let members: Vec<_> = case.keys.agents.values().flat_map(|agent| agent.value.seats.members()).collect();
     (!members.is_empty()).then_some(Next::Wait(Wait::Others { members }))
@@ -161,7 +164,6 @@ mod tests {
             (RunState::Rolling, true, Next::Wait(Wait::Others { members: vec![MemberId(2)] })),
             (RunState::Rolling, false, goes(1, None)),
             (RunState::Held { member: MemberId(2) }, false, goes(1, None)),
-            (RunState::Paused, false, Next::Refuse(Refusal::Paused)),
             (failed, false, refused),
         ] {
             let mut keys = samples::keys(None, has_agent);

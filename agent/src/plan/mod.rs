@@ -100,6 +100,7 @@ impl Me {
             waits_for: None,
             does: None,
             backed_up: None,
+            is_closed: false,
             unknown: Unknown::default(),
         }
     }
@@ -148,6 +149,8 @@ pub struct Case<'a> {
     pub evidence: Option<&'a Evidence>,
     /// Whether enough time has passed for other agents to come.
     pub is_window_over: bool,
+    /// When this host's window opens, where it is closed.
+    pub closed_until: Option<&'a Arc<str>>,
     /// The run this process has been part of.
     pub joined: Option<RunId>,
     /// The attempt whose record this process put.

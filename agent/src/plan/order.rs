@@ -51,7 +51,7 @@ fn my_part_is_done(case: &Case) -> Next {
     let is_open = |m: &&Member| !m.is_ready() || !target::is_at(case, m, case.direction());
     let (mine, others): (Vec<MemberId>, Vec<MemberId>) =
         target::seated(case).filter(is_open).map(|m| m.id).partition(|id| case.me.seats.has(*id));
-    let (at_work, left): (Vec<_>, Vec<_>) = others.into_iter().partition(|member| case.keys.has_participant(*member));
+    let (at_work, left): (Vec<_>, Vec<_>) = others.into_iter().partition(|member| case.keys.may_go_now(*member));
     match mine.first() {
         Some(member) => Next::Wait(Wait::Ready { member: *member }),
         None if left.is_empty() => Next::Wait(Wait::Others { members: at_work }),
@@ -88,7 +88,7 @@ fn go(case: &Case, pick: &Member) -> Next {
 /// as far as its host takes no part.
 fn successor(case: &Case, leader: MemberId, direction: Direction) -> Option<MemberId> {
     let ready = case.view.voters().filter(|m| m.id != leader && m.is_ready());
-    ready.min_by_key(|m| (!target::is_at(case, m, direction), case.keys.has_participant(m.id), m.id)).map(|m| m.id)
+    ready.min_by_key(|m| (!target::is_at(case, m, direction), case.keys.may_go_now(m.id), m.id)).map(|m| m.id)
 }
 
 fn no_successor(case: &Case, down: MemberId) -> Refusal {
@@ -116,11 +116,28 @@ mod tests {
                 waits_for: None,
                 does: None,
                 backed_up: None,
+                is_closed: false,
                 unknown: Unknown::default(),
             };
             keys.agents.insert(samples::host(*member), samples::at(agent));
         }
         keys
+    }
+
+    /// Who waits for its host's window is as one that comes later.
+    #[test]
+    fn nobody_waits_for_a_host_outside_its_window() {
+        let mut view = samples::view("1* 2+ 3+");
+        samples::with_release(&mut view, 2, "3.5.30");
+        let (me, rules, mut keys) = (samples::me(&[1]), Rules::default(), with_agents_of(&[1, 2]));
+        let waits = Next::Wait(Wait::Others { members: vec![MemberId(2)] });
+        assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), waits, "the leader goes last");
+        keys.agents.get_mut(&samples::host(2)).unwrap().value.is_closed = true;
+        let go = Restart { member: MemberId(1), direction: Direction::Forward, hand_over: Some(MemberId(3)) };
+        assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), Next::Step(Action::Restart(go)));
+        samples::with_release(&mut view, 0, "3.5.30");
+        let ends = Next::Finish(Finish::Partial { left: vec![MemberId(2)] });
+        assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), ends);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::{ClusterVersion, MemberId, Release};
 
 use super::{hazard::Hazard, membership::refusal::MembersRefusal};
-use crate::keys::{ProcessId, StepLock, host_id::HostId};
+use crate::keys::{Pause, ProcessId, StepLock, host_id::HostId};
 
 /// A rule that forbids going on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,6 @@ pub enum Refusal {
         /// Whether `agent run` waits until that run is over, as the two do not contradict each other (Q-18, L-16).
         takes_turns: bool,
     },
-    Paused,
     /// The run goes back; `agent run` would go forward.
     GoingBack,
     /// There is no run that could go back.
@@ -34,15 +33,9 @@ pub enum Refusal {
     /// No majority agrees on a leader.
     NoLeader,
     /// The leader runs a release that neither `from` nor `to` allows.
-    LeaderVersion {
-        member: MemberId,
-        release: Release,
-    },
+    LeaderVersion { member: MemberId, release: Release },
     /// A member other than the leader does.
-    MemberVersion {
-        member: MemberId,
-        release: Release,
-    },
+    MemberVersion { member: MemberId, release: Release },
     /// The step would leave out a minor.
     SkipsMinor {
         /// The member that is too old.
@@ -50,13 +43,9 @@ pub enum Refusal {
         release: Release,
     },
     /// A member takes part beside its own release alone, and the run brings another.
-    StrictJoin {
-        member: MemberId,
-    },
+    StrictJoin { member: MemberId },
     /// A downgrade is enabled: the cluster version cannot rise, and falls.
-    GoingDown {
-        target: ClusterVersion,
-    },
+    GoingDown { target: ClusterVersion },
     /// A downgrade would begin while members run several minors.
     Mixed {
         /// The first that is not of the higher one.
@@ -64,9 +53,7 @@ pub enum Refusal {
         release: Release,
     },
     /// A downgrade would begin while there is a learner.
-    Learner {
-        member: MemberId,
-    },
+    Learner { member: MemberId },
     /// Too few ready voters would stand.
     BelowQuorum {
         /// The member that would go down.
@@ -75,17 +62,11 @@ pub enum Refusal {
         needed: usize,
     },
     /// A member is not ready and its host takes no part.
-    NotReady {
-        member: MemberId,
-    },
+    NotReady { member: MemberId },
     /// A member does not say which cluster version it holds.
-    NoClusterVersion {
-        member: MemberId,
-    },
+    NoClusterVersion { member: MemberId },
     /// Gates are expected, and a member that runs the target's release has none.
-    GatesUnsupported {
-        member: MemberId,
-    },
+    GatesUnsupported { member: MemberId },
     /// Something known to hurt stands in the way.
     Hazard(Hazard),
     /// An alarm stands, of this kind.
@@ -98,21 +79,13 @@ pub enum Refusal {
         alone: Option<MemberId>,
     },
     /// A step failed, and its owner has not come back.
-    Failed {
-        member: MemberId,
-        why: Arc<str>,
-    },
+    Failed { member: MemberId, why: Arc<str> },
     /// An abandoned step's host may still wake up.
-    Abandoned {
-        record: StepLock,
-    },
+    Abandoned { record: StepLock },
     /// Of a change of members.
     Members(MembersRefusal),
     /// Another agent goes by this host's id.
-    TwinHost {
-        host_name: Arc<str>,
-        process: ProcessId,
-    },
+    TwinHost { host_name: Arc<str>, process: ProcessId },
     /// A record of this host's member, put by an agent that still lives, or lived on another machine.
     StepOfAnother {
         record: StepLock,
@@ -198,6 +171,15 @@ pub enum Wait {
     Rewritten {
         host_name: Arc<str>,
     },
+    /// Somebody to lift the pause of the run.
+    Paused {
+        pause: Arc<Pause>,
+    },
+    /// This host's window to open (`strategy.window`).
+    Window {
+        /// When it does, in its own time, for people.
+        opens: Arc<str>,
+    },
     /// The owner of a failed step.
     FailedOwner {
         member: MemberId,
@@ -239,6 +221,8 @@ impl Wait {
             | Self::Others { .. }
             | Self::Seats { .. }
             | Self::OtherRun { .. }
+            | Self::Paused { .. }
+            | Self::Window { .. }
             | Self::Rewritten { .. } => None,
         }
     }

@@ -61,6 +61,7 @@ fn misfit(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence)) -> 
         view,
         evidence: Some(evidence),
         is_window_over: true,
+        closed_until: None,
         joined: None,
         in_hand: None,
         gone: &[],
@@ -129,6 +130,7 @@ mod tests {
             begun_by: None,
             membership: None,
             backup: None,
+            pause: None,
             unknown: Unknown::default(),
         };
         let run = At { value: run, created: Revision(1), modified: Revision(1) };

@@ -230,6 +230,7 @@ pub(crate) fn case<'a>(me: &'a Me, rules: &'a Rules, keys: &'a Keys, view: &'a C
         view,
         evidence,
         is_window_over: true,
+        closed_until: None,
         joined: None,
         in_hand: None,
         gone: &[],
@@ -286,6 +287,7 @@ pub(crate) fn run(state: RunState) -> Run {
         begun_by: None,
         membership: None,
         backup: None,
+        pause: None,
         unknown: Unknown::default(),
     }
 }
@@ -313,6 +315,7 @@ pub(crate) fn participant(member: u64) -> Participant {
         waits_for: None,
         does: None,
         backed_up: None,
+        is_closed: false,
         unknown: Unknown::default(),
     }
 }

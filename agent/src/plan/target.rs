@@ -79,6 +79,7 @@ pub fn new_run(id: RunId, intent: &Arc<Intent>, view: &ClusterView) -> Run {
         begun_by: None,
         membership: None,
         backup: None,
+        pause: None,
         unknown: Unknown::default(),
     }
 }

@@ -14,6 +14,7 @@ pub mod release;
 pub mod select;
 pub mod template;
 pub mod unit;
+pub mod window;
 
 pub mod fields;
 pub mod parse;
@@ -35,6 +36,7 @@ pub use model::{
 pub use release::{Artifact, Hop, Hops, Source};
 pub use select::Clash;
 pub use template::{Context, TemplateError, expand, expand_all};
+pub use window::Window;
 
 use crate::regular_file::{self, ReadError};
 use fault::Fault;

@@ -17,6 +17,7 @@ use super::{
     cluster::Cluster,
     release::{Hop, Hops, Source},
     secret, unit,
+    window::Window,
 };
 
 /// What one host was told to do, in full.
@@ -242,6 +243,9 @@ pub struct Strategy {
     pub max_learners: usize,
     /// Hazards of the catalogue that are passed, by id.
     pub accept_hazards: BTreeSet<String>,
+    /// When this host may begin a step; at any time where nobody says.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "unit::optional_text")]
+    pub window: Option<Window>,
 }
 
 /// The order of the members.
@@ -362,6 +366,7 @@ impl Default for Strategy {
             allow_downtime: false,
             max_learners: 1,
             accept_hazards: BTreeSet::new(),
+            window: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use proto::MemberId;
 
 use super::names::{Names, printable};
-use crate::plan::refusal::Wait;
+use crate::{keys::Pause, plan::refusal::Wait};
 
 /// What an agent waits for: the rest of a sentence that begins with "waiting for".
 pub fn words(wait: &Wait, names: &Names) -> String {
@@ -49,6 +49,8 @@ pub fn words(wait: &Wait, names: &Names) -> String {
             "somebody to leave the record of {} alone: what is written there is taken back again and again",
             printable(host_name)
         ),
+        Wait::Paused { pause } => format!("the run to be resumed: {}", paused(pause)),
+        Wait::Window { opens } => format!("its window, which opens {opens}"),
         Wait::FailedOwner { member } => {
             format!("{} to try its failed step again", names.place(*member))
         }
@@ -62,4 +64,10 @@ pub fn words(wait: &Wait, names: &Names) -> String {
             format!("the alarm {kind} of {of}{alone} to be disarmed, and then for {}", words(wait, names))
         }
     }
+}
+
+/// Since when a run is paused, by whom, why, and what ends it.
+pub fn paused(pause: &Pause) -> String {
+    let why = pause.why.as_ref().map_or_else(String::new, |why| format!(" ({})", printable(why)));
+    format!("paused on {} at {}{why}; `agent resume` goes on", printable(&pause.by), printable(&pause.at))
 }

@@ -41,6 +41,7 @@ fn run(state: RunState) -> Run {
         begun_by: None,
         membership: None,
         backup: None,
+        pause: None,
         unknown: Unknown::default(),
     }
 }
@@ -86,6 +87,7 @@ fn what_is_written_is_read_back() {
         waits_for: Some("x".into()),
         does: None,
         backed_up: None,
+        is_closed: false,
         unknown: Unknown::default(),
     };
     let baton = Baton {
@@ -198,6 +200,7 @@ fn what_a_newer_agent_wrote_beside_it_outlives_a_write() {
         waits_for: None,
         does: None,
         backed_up: None,
+        is_closed: false,
         unknown: Unknown::default(),
     };
     let baton = Baton {

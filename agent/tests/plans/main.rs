@@ -161,6 +161,7 @@ fn plan(folder: &Path) -> String {
         view,
         evidence,
         is_window_over: false,
+        closed_until: None,
         joined,
         in_hand,
         gone,

@@ -32,7 +32,7 @@ async fn a_wrong_wal_dir_deletes_nothing_and_starts_nobody() {
     let same = case.scale(&["m1", "m2", "m3"]);
     let ended = same.start(&case, &wrong).ends().await;
     ended.must_be(1, "member_sick");
-    assert!(ended.message().contains("`--wal-dir`") && !wrong.is_running(), "{ended}");
+    assert!(ended.message().contains("`wal-dir`") && !wrong.is_running(), "{ended}");
 
     // Data and notes of others, where its own would begin.
     fs::remove_dir_all(data(lost)).expect("emptied");
@@ -45,7 +45,7 @@ async fn a_wrong_wal_dir_deletes_nothing_and_starts_nobody() {
         wrong.flags.push(format!("--wal-dir={}", folder.display()));
         let ended = back.start(&case, &wrong).ends().await;
         ended.must_be(3, "newcomer_unfit");
-        assert!(ended.message().contains("`--wal-dir`"), "{ended}");
+        assert!(ended.message().contains("`wal-dir`"), "{ended}");
         assert!(data(other).join("member/wal").exists() && notes.join("note").exists(), "{ended}");
         assert_eq!(case.listed(&case.client((follower + 1) % 3)).await.len(), 3, "nobody was removed");
     }
@@ -62,6 +62,48 @@ async fn a_wrong_wal_dir_deletes_nothing_and_starts_nobody() {
     assert_eq!(case.listed(&case.client((follower + 1) % 3)).await.len(), 3, "nobody was removed");
 
     back.start(&case, &lost.as_newcomer()).ends().await.must_be(0, "done");
+}
+
+/// The same where a configuration file says it, which alone counts then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wal_dir_in_a_configuration_file_is_one_all_the_same() {
+    let release = System::Etcd.main_job().0;
+    let Some(case) = Case::path(System::Etcd, (release, release), |_| {}).await else { return };
+    let mut newcomers = case.newcomers(1);
+    let member = &mut newcomers.members[0];
+    let [notes, log] = ["notes", "log"].map(|folder| member.dir.join(folder));
+    fs::create_dir(&notes).expect("made");
+    fs::write(notes.join("note"), "kept").expect("written");
+    let listed = case.client(0).members().await.expect("a list");
+    let listed = listed.iter().flat_map(|one| one.peer_urls.iter().map(|url| format!("{}={url}", one.name)));
+    let cluster: Vec<_> = listed.chain([format!("{}={}", member.name, member.peer_url())]).collect();
+    let settings: Vec<_> = member.flags.iter().filter(|flag| !flag.starts_with("--initial-cluster")).cloned().collect();
+    let settings = settings.iter().filter_map(|flag| flag.strip_prefix("--")?.split_once('='));
+    let mut text: String = settings.map(|(name, value)| format!("{name}: \"{value}\"\n")).collect();
+    text += &format!("initial-cluster: \"{}\"\ninitial-cluster-state: existing\n", cluster.join(","));
+    let urls = member.peer_url();
+    member.flags = vec![format!("--config-file={}", member.config().display())];
+    let change = case.replace("m1", &member.name).everybody_comes();
+    let write = |folder: &Path| fs::write(member.config(), format!("{text}wal-dir: {}\n", folder.display()));
+
+    let placed = |verb: &str| {
+        let playbook = change.write(&case, &[member]);
+        let text = fs::read_to_string(&playbook).expect("a playbook");
+        // Of its flags the lab knows no address any more.
+        fs::write(&playbook, text.replace("peer_urls: [\"\"]", &format!("peer_urls: [\"{urls}\"]"))).expect("written");
+        Agent::start(verb, &playbook, &[]).expect("started")
+    };
+    write(&notes).expect("written");
+    let refused = placed("plan").ends().await;
+    refused.must_be(3, "newcomer_unfit");
+    assert!(refused.message().contains("`wal-dir`") && notes.join("note").exists(), "{refused}");
+
+    write(&log).expect("written");
+    let going = change.start(&case, case.member(0));
+    let coming = placed("run");
+    going.ends().await.must_be(0, "done");
+    coming.ends().await.must_be(0, "done");
+    assert!(log.exists() && notes.join("note").exists());
 }
 
 /// Starts `agent run` on a member's host, with this in the place of that all over its playbook.

@@ -5,6 +5,7 @@ mod backup;
 mod downgrade;
 mod guard;
 mod init;
+mod pause;
 mod question;
 mod roles;
 mod terminal;

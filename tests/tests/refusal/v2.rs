@@ -127,6 +127,18 @@ async fn what_users_asked_behind_the_snapshot_is_refused_while_more_may_come() {
     rollout.done().await;
 }
 
+/// More entries than anybody would wait for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_takes_no_snapshot_in_time_is_not_written_full() {
+    let Some(mut case) = with_v2(&["--snapshot-count=4000000000"]).await else { return };
+    ask(&case, reqwest::Method::PUT, "old").await;
+    turned_off(&mut case, &[]).await;
+    case.upgrade.runtime = started_by_the_agent;
+    let rollout = case.begin().await;
+    is_refused(&rollout, [0, 1, 2], (3, "unprepared"), &["takes one after 4000000000 entries"]).await;
+    rollout.end(0).await;
+}
+
 /// 3.4 writes a request of the v2 API into its log whenever it is asked for its health, as a probe does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_3_4_that_was_asked_for_its_health_goes_to_3_6() {

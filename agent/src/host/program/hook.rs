@@ -2,7 +2,7 @@
 //!
 //! What a failing hook means (before: the step does not begin; after: a warning) is not decided here.
 
-use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
+use std::{fs, io::Read as _, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
 use super::{
     exec::{self, ExecError, Output, quoted},
@@ -12,6 +12,8 @@ use super::{
 
 /// How long a hook may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
+/// How much of a script's first line the kernel reads, in bytes.
+const MOST_OF_A_LINE: usize = 256;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
@@ -30,7 +32,7 @@ pub enum HookError {
         why: String,
     },
     /// It could not be run, or did not end in time.
-    #[error("hook failed")]
+    #[error("the hook was not run, or not to its end")]
     Exec(#[source] ExecError),
     /// It ended, but not with exit code 0.
     #[error("hook {program} ended with {how}{}", quoted(output))]
@@ -58,11 +60,22 @@ pub fn check(argv: &[String]) -> Result<(), HookError> {
         return Ok(());
     }
     let why = match fs::metadata(program) {
-        Ok(seen) if seen.is_file() && seen.permissions().mode() & 0o111 != 0 => return Ok(()),
+        Ok(seen) if seen.is_file() && seen.permissions().mode() & 0o111 != 0 => match interpreter(program) {
+            Some(missing) if !missing.exists() => format!("is to be run by {}, which is not there", missing.display()),
+            _ => return Ok(()),
+        },
         Ok(_) => "is no program that may be run".to_owned(),
         Err(error) => format!("cannot be looked at: {error}"),
     };
     Err(HookError::Missing { program: program.into(), why })
+}
+
+/// What a script is run by, as its first line says (execve(2)).
+fn interpreter(script: &str) -> Option<PathBuf> {
+    let mut line = [0; MOST_OF_A_LINE];
+    let read = fs::File::open(script).ok()?.read(&mut line).ok()?;
+    let line = line[..read].strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    std::str::from_utf8(line).ok()?.split_whitespace().next().map(PathBuf::from)
 }
 
 async fn run_within(argv: &[String], limit: Duration) -> Result<(), HookError> {
@@ -102,6 +115,8 @@ mod tests {
         assert_eq!(said(&path).unwrap_err(), format!("hook {path} is no program that may be run"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         said(&path).unwrap();
+        fs::write(&path, "#! /no/such/shell -e\n").unwrap();
+        assert_eq!(said(&path).unwrap_err(), format!("hook {path} is to be run by /no/such/shell, which is not there"));
         // Looked for where the agent is started.
         said("no-such-program").unwrap();
     }

@@ -222,6 +222,9 @@ pub fn check(artifact: &Artifact, releases: &Path) -> Result<Option<PathBuf>, Ar
             return find_executable(&folder, name).map(Some);
         }
     }
+    if known.is_none() {
+        check_installed(artifact, releases)?;
+    }
     let executable = match &artifact.source {
         Source::Url(url) if known.is_none() => return Err(ArtifactError::NeedsSha256(url.clone())),
         Source::Url(_) => None,
@@ -234,6 +237,23 @@ pub fn check(artifact: &Artifact, releases: &Path) -> Result<Option<PathBuf>, Ar
     // What others may change is known by its checksum, and is not run where it lies.
     let is_safe = |path: &PathBuf| path_owner::check(path, &Writers::own()).is_ok();
     Ok(executable.filter(|path| artifact.sha256.is_none() || is_safe(path)))
+}
+
+/// Refuses an artifact that was installed before, where what was installed is not as it was any more.
+fn check_installed(artifact: &Artifact, releases: &Path) -> Result<(), ArtifactError> {
+    let prefix = format!("{}-", artifact.release);
+    let Ok(entries) = fs::read_dir(releases) else { return Ok(()) };
+    let folders = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
+        path.is_dir() && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix))
+    });
+    for folder in folders {
+        // Which artifact it was of is asked only then: that reads all of it.
+        let Err(why) = release_record::check_whole(&folder) else { continue };
+        if folder == folder_of(artifact, releases, sha256(artifact)?) {
+            return Err(why.into());
+        }
+    }
+    Ok(())
 }
 
 /// Refuses an artifact without a checksum that others may change: it decides what is run here.

@@ -85,6 +85,16 @@ pub(crate) fn is_of(folder: &Path, artifact: Sha256) -> Result<bool, RecordError
     Ok(true)
 }
 
+/// Compares all executables in a folder with its record, if it has one.
+///
+/// # Errors
+/// One was changed since it was installed.
+pub(crate) fn check_whole(folder: &Path) -> Result<(), RecordError> {
+    let path = folder.join(NAME);
+    let Some(record) = read(&path)? else { return Ok(()) };
+    record.executables.keys().try_for_each(|name| compare(&folder.join(name), name, &record, &path))
+}
+
 /// Compares an executable with the record of its release.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use crate::{
     keys::{Going, RunState},
     machine::{
         act::{Act, Ending, Event, Left},
-        driven::{ATTEMPT, Driven, baton, in_hand, keys, record, word},
+        driven::{ATTEMPT, Driven, baton, in_hand, keys, pause, record, word},
         step::restart::UNCONFIRMED,
     },
     plan::{OnFailure, samples},
@@ -170,13 +170,27 @@ fn a_step_that_ended_under_an_alarm_is_ended_by_its_record_alone() {
     }
 }
 
-/// A newer agent's pause outlasts a step that fails meanwhile.
+/// A pause outlasts a step that fails meanwhile.
 #[test]
 fn a_failed_step_leaves_a_paused_run_paused() {
-    let mut driven = Driven::new(keys(RunState::Paused), "1+ 2+ 3*");
+    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
+    driven.keys.run.as_mut().unwrap().value.pause = Some(pause());
     driven.keys.step = Some(record(1, 1, ATTEMPT));
     let acts = driven.start(Some(in_hand(Stage::Done(Direction::Back))));
-    assert_eq!(acts, "look, delete step and run paused");
+    assert_eq!(acts, "look, delete step and run failed, paused");
+}
+
+/// A pause that comes before the stop undoes the step; one that comes after it lets it end.
+#[test]
+fn a_pause_between_the_record_and_the_stop_keeps_the_member_up() {
+    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
+    assert_eq!(driven.start(None), "prepare, look, register, look, take baton");
+    driven.keys.baton = Some(baton(1, 1));
+    let created = driven.keys.baton.as_ref().unwrap().created;
+    assert_eq!(driven.then(Event::Yes(created)), "look, hook, note planned step, look, put step");
+    driven.keys.run.as_mut().unwrap().value.pause = Some(pause());
+    let acts = driven.then(Event::Yes(Revision(9)));
+    assert!(acts.starts_with("note stopping forward, look, ") && !acts.contains("stop,"), "{acts}");
 }
 
 /// It runs what it ran before: going back would only stop it once more, and its next run would restart it again.

@@ -194,6 +194,7 @@ mod tests {
             begun_by: None,
             membership: None,
             backup: None,
+            pause: None,
             unknown: Unknown::default(),
         };
         let run = Some(At { created: Revision(3), modified: Revision(3), value: run });

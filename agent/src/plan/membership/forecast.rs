@@ -200,6 +200,7 @@ impl<'a> World<'a> {
             view: &self.view,
             evidence: None,
             is_window_over: true,
+            closed_until: None,
             joined: self.joined,
             in_hand: None,
             gone: &[],

@@ -165,7 +165,7 @@ fn within(standing: &Standing) -> Next {
     if let Some(lock) = &case.keys.step {
         return step::step(standing, lock);
     }
-    if let Some(alarm) = rules::alarm(case) {
+    if let Some(alarm) = rules::alarm(case).or_else(|| rules::at_rest(case)) {
         return alarm;
     }
     let found: Vec<Next> =

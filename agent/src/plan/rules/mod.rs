@@ -21,6 +21,7 @@ mod old_patch;
 mod other_run;
 mod others_first;
 mod ownership;
+mod paused;
 pub(super) mod quorum;
 mod quota;
 mod settle;
@@ -32,6 +33,7 @@ mod unleased;
 mod verb;
 pub(super) mod versions;
 mod way_back;
+mod window;
 
 use super::{Case, Next, warning::Warning};
 use crate::observe::view::Member;
@@ -56,6 +58,7 @@ const ALWAYS: &[Rule] = &[
 const WITHIN_A_RUN: &[Rule] = &[
     verb::verb,
     failed::failed,
+    paused::paused,
     needs::before_members_go_back,
     settle::settle,
     hold::hold,
@@ -75,8 +78,14 @@ const BEFORE_A_RUN: &[Rule] = &[
 ];
 
 /// Before this member is taken down.
-const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =
-    &[catching_up::catching_up, quorum::quorum, needs::before_member, way_back::way_back, others_first::others_first];
+const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] = &[
+    window::before_member,
+    catching_up::catching_up,
+    quorum::quorum,
+    needs::before_member,
+    way_back::way_back,
+    others_first::others_first,
+];
 
 /// Before a command that may take a host's members down; it is no part of a run.
 const BEFORE_A_GUARD: &[Rule] =
@@ -113,6 +122,11 @@ pub(super) fn before_members_change(case: &Case) -> Option<Next> {
 /// A step lock that stands.
 pub(super) fn step_lock(case: &Case) -> Option<Next> {
     step_lock::step_lock(case)
+}
+
+/// What keeps a run's next step from beginning: its pause, or this host's window.
+pub(super) fn at_rest(case: &Case) -> Option<Next> {
+    paused::paused(case).or_else(|| window::window(case))
 }
 
 /// An alarm that stands.

@@ -1,7 +1,7 @@
-//! A run with another intent, or one that a newer agent has paused, is left alone.
+//! A run with another intent is left alone.
 
 use crate::{
-    keys::{Finalize, Intent, RunState, change::Change},
+    keys::{Finalize, Intent, change::Change},
     plan::{
         Case, Next, Verb,
         refusal::{Difference, Refusal},
@@ -17,7 +17,7 @@ pub(super) fn other_run(case: &Case) -> Option<Next> {
             takes_turns: case.me.verb == Verb::Run && take_turns(&run.intent.change, &case.me.intent.change),
         }));
     }
-    (run.state == RunState::Paused).then_some(Next::Refuse(Refusal::Paused))
+    None
 }
 
 /// Whether the later of two runs waits for the earlier: one changes the members and the other restarts them, or both replace
@@ -40,13 +40,21 @@ fn differences(standing: &Intent, wanted: &Intent) -> Vec<Difference> {
         }
     };
     add("cluster", standing.cluster.to_string(), wanted.cluster.to_string());
-    // Which hop of a way is gone now is no difference.
-    let (a, b) = (hops(standing)[0].kind(), hops(wanted)[0].kind());
-    match std::mem::discriminant(&hops(standing)[0]) == std::mem::discriminant(&hops(wanted)[0]) {
-        true => a.parts().into_iter().zip(b.parts()).for_each(|((part, a), (_, b))| add(part, a, b)),
-        false => add("kind", a.phrase(), b.phrase()),
+    // Which hop of a way is gone now is no difference: the whole is compared.
+    let (a, b) = (hops(standing), hops(wanted));
+    match std::mem::discriminant(&a[0]) == std::mem::discriminant(&b[0]) {
+        true => a[0].kind().parts().into_iter().zip(b[0].kind().parts()).for_each(|((part, a), (_, b))| {
+            // Where the first hop leads to is no part of a playbook.
+            if part != "to" {
+                add(part, a, b);
+            }
+        }),
+        false => add("kind", a[a.len() - 1].kind().phrase(), b[b.len() - 1].kind().phrase()),
     }
-    add("hops", releases(standing), releases(wanted));
+    if a[0].to().is_some() && b[0].to().is_some() {
+        add("to", to(standing), to(wanted));
+    }
+    add("hops", between(standing), between(wanted));
     if standing.is_on_the_way_of(wanted) {
         add("hop", hop(standing), hop(wanted));
     }
@@ -62,10 +70,23 @@ fn hops(intent: &Intent) -> &[Change] {
     intent.hops.as_ref().map_or(std::slice::from_ref(&intent.change), |hops| &hops.changes)
 }
 
-/// Those that come after the first.
-fn releases(intent: &Intent) -> String {
-    let releases: Vec<_> = hops(intent)[1..].iter().filter_map(Change::to).map(ToString::to_string).collect();
-    if releases.is_empty() { "none".to_owned() } else { releases.join(", ") }
+/// Where the last one leads to.
+fn to(intent: &Intent) -> String {
+    hops(intent).last().and_then(Change::to).map_or_else(String::new, ToString::to_string)
+}
+
+/// More are not told: whoever may write the keys may write a way of thousands.
+const MOST_TOLD: usize = 8;
+
+/// Those that come before the last, as a playbook has them.
+fn between(intent: &Intent) -> String {
+    let hops = hops(intent);
+    let between: Vec<_> = hops[..hops.len() - 1].iter().filter_map(Change::to).map(ToString::to_string).collect();
+    match between.len() {
+        0 => "none".to_owned(),
+        1..=MOST_TOLD => between.join(", "),
+        count => format!("{} and {} more", between[..MOST_TOLD].join(", "), count - MOST_TOLD),
+    }
 }
 
 /// `3 of 3, to 3.7.1`: by what the members run another one is due.
@@ -108,7 +129,7 @@ mod tests {
     use super::*;
     use crate::{
         keys::{
-            Keys,
+            Keys, RunState,
             change::{Change, Replace, Scale},
             rules::Rules,
         },
@@ -122,6 +143,23 @@ mod tests {
         let next = other_run(&samples::case(me, &rules, &keys, &view));
         let Some(Next::Refuse(Refusal::OtherRun { takes_turns, .. })) = next else { unreachable!("{next:?}") };
         takes_turns
+    }
+
+    /// Whatever hop of it stands, and whichever is due.
+    #[test]
+    fn a_way_differs_from_another_as_playbooks_do() {
+        let [first, last] = samples::way();
+        let one = samples::intent("=3.5.33", "3.6.14");
+        let shown = |standing: &Intent, wanted: &Intent| {
+            let differs = differences(standing, wanted);
+            let shown = differs.iter().map(|one| format!("{}: {} / {}", one.part, one.standing, one.wanted));
+            shown.collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(shown(&last, &first), "hop: 2 of 2, to 3.6.14 / 1 of 2, to 3.5.33");
+        let expected = "from: >=3.4, <3.5 / =3.5.33; hops: 3.5.33 / none";
+        assert_eq!(shown(&first, &one), expected);
+        assert_eq!(shown(&last, &one), expected);
+        assert_eq!(shown(&one, &samples::intent("=3.5.33", "3.6.15")), "to: 3.6.14 / 3.6.15");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) fn others_first(case: &Case, pick: &Member) -> Option<Next> {
     let rank_of = |member: &Member| rank(case.view, member);
     let earlier = case.undone().filter(|m| rank_of(m) < rank_of(pick) && !case.me.seats.has(m.id));
     let (awaited, alone): (Vec<MemberId>, Vec<MemberId>) =
-        earlier.map(|member| member.id).partition(|member| case.keys.has_participant(*member));
+        earlier.map(|member| member.id).partition(|member| case.keys.may_go_now(*member));
     match (awaited.is_empty(), alone.is_empty()) {
         (false, _) => Some(Next::Wait(Wait::Others { members: awaited })),
         (true, false) if !case.is_window_over() => Some(Next::Wait(Wait::OthersToJoin)),

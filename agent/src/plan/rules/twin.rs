@@ -71,6 +71,7 @@ mod tests {
                     waits_for: None,
                     does: None,
                     backed_up: None,
+                    is_closed: false,
                     unknown,
                 };
                 keys.agents.insert(host, at(agent));

@@ -128,6 +128,7 @@ mod tests {
                 begun_by: None,
                 membership: None,
                 backup: None,
+                pause: None,
                 unknown: Unknown::default(),
             };
             let text = format!("{verb:?} {:?}", run.state);

@@ -10,10 +10,11 @@ use crate::{
         fields::Fields,
         model::{Finalize, OnFailure, Order, Strategy},
         tree::Tree,
+        window::{self, Window},
     },
 };
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "order",
     "soak",
     "health",
@@ -25,6 +26,7 @@ const KEYS: [&str; 12] = [
     "allow_degraded",
     "allow_downtime",
     "max_learners",
+    "window",
     "accept_hazards",
 ];
 
@@ -45,8 +47,14 @@ pub(super) fn strategy(tree: &Tree) -> Result<Strategy, Fault> {
         allow_degraded: fields.or("allow_degraded", default.allow_degraded, Tree::bool)?,
         allow_downtime: fields.or("allow_downtime", default.allow_downtime, Tree::bool)?,
         max_learners: fields.or("max_learners", default.max_learners, |tree| value::count(tree, 9))?,
+        window: fields.or("window", None, |tree| window(tree).map(Some))?,
         accept_hazards: fields.or("accept_hazards", default.accept_hazards, accept_hazards)?,
     })
+}
+
+fn window(tree: &Tree) -> Result<Window, Fault> {
+    let text = tree.text(window::EXPECTED)?;
+    Window::parse(text).map_err(|problem| tree.fault(problem, window::EXPECTED))
 }
 
 /// Ids of hazards for which a run is refused, and which a person may know to be none here.

@@ -66,6 +66,8 @@ pub enum Shape {
     Release,
     /// A semver requirement, such as `">=3.5.32, <3.6"`.
     Requirement,
+    /// Days, times and a time zone, such as `Sat 01:00-05:00 Europe/Berlin`.
+    Window,
     /// 64 hexadecimal digits.
     Digest,
     /// A whole number from 1 to this one.

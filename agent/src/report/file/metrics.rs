@@ -194,7 +194,7 @@ fn run(page: &mut Page, view: &ClusterView, keys: &Keys) {
     if let Some(run) = run {
         let begun = run.begun_by.as_ref().map_or_else(String::new, |host| printable(host).to_string());
         page.family(RUN_INFO, [(vec![json_name(run), change::run(&run.intent), begun], 1.0)]);
-        let stands = state(&run.state);
+        let stands = state(run);
         page.family(RUN_STATE, STATES.map(|name| (vec![name.to_owned()], yes(name == stands))));
         page.one(RUN_MEMBERS, view.started().count() as f64);
         page.one(RUN_MEMBERS_DONE, run.done.len() as f64);
@@ -211,14 +211,14 @@ fn json_name(run: &Run) -> String {
     format!("{:032x}", run.id.0)
 }
 
-fn state(state: &RunState) -> &'static str {
-    match state {
+fn state(run: &Run) -> &'static str {
+    match &run.state {
+        RunState::Rolling | RunState::Approved | RunState::RollingBack if run.pause.is_some() => "paused",
         RunState::Rolling => "rolling",
         RunState::Failed { .. } => "failed",
         RunState::Held { .. } => "held",
         RunState::Approved => "approved",
         RunState::RollingBack => "rolling_back",
-        RunState::Paused => "paused",
         RunState::Done { result: RunResult::Reached } => "done",
         RunState::Done { result: RunResult::RolledBack } => "done_rolled_back",
     }

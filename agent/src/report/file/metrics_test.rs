@@ -1,12 +1,16 @@
 use std::{
     collections::BTreeSet,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use proto::MemberId;
 
 use super::*;
-use crate::{keys::Going, plan::samples};
+use crate::{
+    keys::{Going, Pause},
+    plan::samples,
+};
 
 const NOON: Duration = Duration::from_millis(1_795_262_581_250);
 
@@ -80,11 +84,12 @@ fn a_run_is_in_one_state_and_in_progress_until_it_is_done() {
         (RunState::Held { member: MemberId(2) }, "held", 1),
         (RunState::Approved, "approved", 1),
         (RunState::RollingBack, "rolling_back", 1),
-        (RunState::Paused, "paused", 1),
+        (RunState::Approved, "paused", 1),
         (RunState::Done { result: RunResult::Reached }, "done", 0),
         (RunState::Done { result: RunResult::RolledBack }, "done_rolled_back", 0),
     ] {
-        let keys = Keys { run: Some(samples::at(samples::run(state))), ..Keys::default() };
+        let pause = (name == "paused").then(|| Arc::new(Pause { by: "h1".into(), at: "".into(), why: None }));
+        let keys = Keys { run: Some(samples::at(Run { pause, ..samples::run(state) })), ..Keys::default() };
         let page = page_of(Some(&samples::view("1+ 2+ 3+")), Some(&keys));
         let on: Vec<_> =
             page.lines().filter(|line| line.starts_with("baton_run_state{") && line.ends_with(" 1")).collect();

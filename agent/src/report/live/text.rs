@@ -109,6 +109,7 @@ fn words(decision: Decision) -> &'static str {
         Decision::Approved => "the last member may go",
         Decision::TurnedBack => "the run goes back",
         Decision::Resumed => "the mark of the failed step is lifted",
+        Decision::Unpaused => "the pause of the run is lifted",
         Decision::Accepted => "the members are taken as others have changed them",
     }
 }

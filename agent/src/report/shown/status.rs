@@ -22,6 +22,7 @@ use crate::{
         file::json::MemberLine,
         names::{Names, printable},
         stop::HOLD,
+        wait,
     },
 };
 
@@ -242,7 +243,8 @@ fn run_line(run: &Run, names: &Names, members: usize, next: Option<MemberId>) ->
     let begun = run.begun_by.as_ref().map_or_else(String::new, |host| format!("; begun on {}", printable(host)));
     let next = next.map_or_else(String::new, |next| format!("; next: {}", names.short(next)));
     let backup = run.backup.as_ref().map(|backup| backup_line(backup, names)).unwrap_or_default();
-    format!("run: {what}, {}{done}{next}{begun}\n{backup}", state(&run.state, names))
+    let pause = run.pause.as_ref().map_or_else(String::new, |pause| format!("; {}", wait::paused(pause)));
+    format!("run: {what}, {}{pause}{done}{next}{begun}\n{backup}", state(&run.state, names))
 }
 
 fn backup_line(backup: &Backup, names: &Names) -> String {
@@ -279,7 +281,6 @@ pub fn state(state: &RunState, names: &Names) -> String {
         RunState::Held { member } => format!("held before {}; {HOLD}", names.short(*member)),
         RunState::Approved => "approved: the last member may go".to_owned(),
         RunState::RollingBack => "going back".to_owned(),
-        RunState::Paused => "paused by a newer agent".to_owned(),
         RunState::Done { result: RunResult::Reached } => "done".to_owned(),
         RunState::Done { result: RunResult::RolledBack } => "done, rolled back".to_owned(),
     }

@@ -19,7 +19,8 @@ impl Stop {
             return stop;
         }
         let next = format!("agent run {}", words::typed(&playbook.to_string_lossy()));
-        let stop = Self { cluster: Some(Progress::Partial), ..stop.next(next) };
+        let message = format!("one hop of the way is done, and not the last: {}", stop.message);
+        let stop = Self { cluster: Some(Progress::Partial), message, ..stop.next(next) };
         match require_complete {
             true => Self { exit: Reason::Incomplete.exit().code(true), reason: Reason::Incomplete, ..stop },
             false => stop,

@@ -346,7 +346,8 @@ impl Context<'_> {
             Finish::Unseated { seats } => {
                 let left = seats.iter().map(|seat| printable(seat).to_string()).collect::<Vec<_>>().join(", ");
                 let message = format!("this host's part is done; left without an agent: {left}");
-                let next = with_own_playbook(&format!("on the hosts of {left}"), self.typed());
+                let host = if seats.len() == 1 { "on the host of" } else { "on the hosts of" };
+                let next = with_own_playbook(&format!("{host} {left}"), self.typed());
                 self.open(Reason::Partial, message, Progress::Partial).next(next)
             }
             Finish::Held { member } => {
@@ -411,6 +412,7 @@ impl Context<'_> {
             format!("nobody made progress for too long while waiting for {}", wait::words(waited, self.names));
         match waited {
             Wait::Answer => self.stop(Reason::NoAnswer, message, "status"),
+            Wait::Paused { .. } => self.stop(Reason::Paused, message, "resume"),
             Wait::UnderAlarm { alone, .. } => {
                 self.stop(Reason::Alarm, message, self.onward()).leaving(&self.disarm(*alone))
             }

@@ -68,6 +68,8 @@ reasons! {
     Approved "approved" Always(0), "the last member may go, its host must run", "agent run on that host";
     Guarded "guarded" Always(0), "the command ran, and this host's members are ready", "nothing";
     HostGoesDown "host_goes_down" Always(0), "the guarded command has ended and the host goes down; its step ends after the boot", "nothing where baton-guard.service is enabled; else agent guard --finish there";
+    RunPaused "run_paused" Always(0), "the run is paused: no step of it begins", "agent resume";
+    Resumed "resumed" Always(0), "the pause of the run is lifted, and the agent that is at work on this host goes on", "agent status";
     HandedOver "handed_over" Always(0), "a member of this host led, and passed leadership on", "nothing";
     MayGo "may_go" Always(0), "a guarded command could begin now", "agent guard without --check";
     Planned "planned" Always(0), "the plan is printed; nothing was touched", "agent run";
@@ -158,6 +160,7 @@ reasons! {
     NothingToResume "nothing_to_resume" Preflight, "no run stands that could be resumed", "agent run";
     NoWayBack "no_way_back" Preflight, "no voter runs the old release any more", "agent run";
     NotHeld "not_held" Preflight, "the run does not hold", "agent run";
+    NothingToPause "nothing_to_pause" Always(3), "no run stands that could be paused", "nothing";
     NothingToAbandon "nothing_to_abandon" Always(3), "no step of this member stands", "agent status";
     AgentAtWork "agent_at_work" Always(3), "the agent whose step is to be abandoned keeps its lease alive", "end that agent, then agent abandon; or agent abandon --yes";
     StepLockChanged "step_lock_changed" Always(3), "the step changed while it was being abandoned", "agent status";
@@ -167,7 +170,7 @@ reasons! {
     Stalled "stalled" Always(6), "nobody made progress for longer than strategy.stall_timeout", "agent status, then agent run";
     NotYet "not_yet" Always(6), "a guarded command would have to wait for what is named", "agent guard without --check, which waits";
     OtherRun "other_run" Always(6), "a run with another intent stands", "correct the playbook, or finish that run; agent run --replace gives it up";
-    Paused "paused" Always(6), "a newer agent has paused the run", "resume it with the newer agent";
+    Paused "paused" Always(6), "the run is paused, and nobody has resumed it for longer than strategy.stall_timeout", "agent resume, which goes on; or agent run, which waits";
     StateDirLocked "state_dir_locked" Always(6), "another agent works on this host", "wait for it to end";
     NoQuorum "no_quorum" Always(10), "this host's members run, but there is no quorum to judge them by", "agent run on the other hosts, then here";
     StepLockLeft "step_lock_left" Always(10), "the member runs, but its step lock could not be deleted", "agent run";

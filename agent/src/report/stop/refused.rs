@@ -55,7 +55,6 @@ impl Context<'_> {
                 };
                 self.stop(Reason::OtherRun, message, "status").leaving(left)
             }
-            Refusal::Paused => self.stop(Reason::Paused, "a newer agent has paused the run".into(), "status"),
             Refusal::GoingBack => {
                 let message = format!("the run goes back, and `agent {}` would go forward", self.typed());
                 self.stop(Reason::GoingBack, message, "rollback")

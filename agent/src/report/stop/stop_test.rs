@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -10,7 +11,7 @@ use proto::{ClusterId, ClusterVersion, MemberId, Release};
 use crate::{
     event::trouble::{LockLeft, Trouble},
     keys::{
-        AttemptId, ProcessId, RunResult, StepLock,
+        AttemptId, Pause, ProcessId, RunResult, StepLock,
         change::{Change, Upgrade},
         host_id::HostId,
     },
@@ -97,7 +98,6 @@ fn refusals() -> Vec<Refusal> {
             begun_by: Some("h3".into()),
             takes_turns: false,
         },
-        Refusal::Paused,
         Refusal::GoingBack,
         Refusal::NothingToRollBack,
         Refusal::NothingToResume,
@@ -177,6 +177,12 @@ fn waits() -> Vec<Wait> {
         Wait::Rewritten { host_name: "h2".into() },
         Wait::Allowed { member: MemberId::default(), why: "etcdserver: too many learner members in cluster".into() },
         Wait::Allowed { member, why: "etcdserver: unhealthy cluster".into() },
+        Wait::Paused {
+            pause: Arc::new(Pause { by: "h2".into(), at: "2026-11-29T08:15:00Z".into(), why: Some("lunch".into()) }),
+        },
+        Wait::Window {
+            opens: "Sat 2026-12-05 01:00 CET (`strategy.window: \"Sat 01:00-05:00 Europe/Berlin\"`)".into(),
+        },
         Wait::FailedOwner { member },
         Wait::AbandonedStep { member },
         Wait::UnderAlarm {
@@ -303,6 +309,9 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
     seen.insert(told(&Ending::Finished(Finish::Partial { left: vec![] }), |c| c.require_complete = true).reason);
     let verbs = [
         Reason::Planned,
+        Reason::RunPaused,
+        Reason::Resumed,
+        Reason::NothingToPause,
         Reason::HandedOver,
         Reason::HostGoesDown,
         Reason::Looked,
@@ -346,7 +355,7 @@ fn a_refusal_exits_3_before_and_1_after_a_member_was_stopped() {
         let codes = [false, true].map(|touched| told(&ending, |context| context.touched = touched).exit);
         let expected = match refusal {
             Refusal::LeaderVersion { .. } => [4, 4],
-            Refusal::OtherRun { .. } | Refusal::Paused => [6, 6],
+            Refusal::OtherRun { .. } => [6, 6],
             Refusal::Failed { .. } => [1, 1],
             _ => [3, 1],
         };

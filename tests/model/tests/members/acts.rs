@@ -169,6 +169,7 @@ impl World {
             removed: seated.filter(is_removed).filter(|_| self.has_quorum()).into_iter().collect(),
             down: self.down_of(host, member),
             is_window_over,
+            closed_until: None,
             // A lease that runs out between this look and a call is what freezing is for.
             lease_is_fresh: true,
             gone: self.gone(host),

@@ -154,6 +154,7 @@ impl World {
             removed: Vec::new(),
             down: self.down_on(host),
             is_window_over,
+            closed_until: None,
             // A lease that lapses between this look and the stop is what freezing is for.
             lease_is_fresh: true,
             gone: self.gone(host),
@@ -208,6 +209,7 @@ impl World {
                 waits_for: None,
                 does: None,
                 backed_up: None,
+                is_closed: false,
                 unknown: Default::default(),
             };
             let txn = Txn { compares: vec![], ops: vec![Op::PutAgent(id, participant)] };

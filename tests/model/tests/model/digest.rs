@@ -69,8 +69,9 @@ impl World {
             keys.agents.get(&copied_id()).map(|at| at.value.process).hash(canonical);
         }
         if let Some(run) = &keys.run {
-            let Run { id, intent, state, changes_minor, backup, .. } = &run.value;
-            (run.created, run.modified, id, intent, state, changes_minor, backup.is_some()).hash(canonical);
+            let Run { id, intent, state, changes_minor, backup, pause, .. } = &run.value;
+            (run.created, run.modified, id, intent, state, changes_minor, backup.is_some(), pause.is_some())
+                .hash(canonical);
         }
         for host in order {
             let machine = Some(machine_of(*host));

@@ -29,6 +29,8 @@ pub struct Faults {
     pub resume: u8,
     /// `agent run --replace` of a run that was seen some time ago.
     pub replace: u8,
+    /// `agent pause` of a run that was seen some time ago.
+    pub pause: u8,
     /// What comes before a step, or after the last, fails: preparation, a hook, a hand-over, the settling.
     pub refuse: u8,
     /// A process does not stop, or a binary cannot be switched.

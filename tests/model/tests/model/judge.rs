@@ -38,6 +38,7 @@ pub const BELOW_DONE: Violation = "a member was taken back below a hop that is d
 pub const BEFORE_ITS_HOP: Violation = "a hop was begun before all had ended the one before";
 pub const BEHIND: Violation = "an agent wrote the run of another hop than it is about";
 pub const NOT_ASKED: Violation = "a run was approved or turned back by what was typed for another hop";
+pub const PAUSED: Violation = "a member was to go down though the run was seen paused";
 pub const NO_BACKUP: Violation = "something was changed before the backup that was asked for";
 pub const STUCK: Violation = "from here nobody can reach the end";
 
@@ -66,6 +67,8 @@ impl World {
             }
             _ => return Ok(()),
         };
+        let is_paused = self.keys.run.as_ref().is_some_and(|run| run.value.pause.is_some());
+        check(!is_paused || self.scenario.faults.split_looks, PAUSED)?;
         let others = || seen.voters().filter(|other| other.id != member);
         let standing = others().filter(|other| other.is_ready()).count();
         let all_stand = standing == others().count();

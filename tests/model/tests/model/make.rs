@@ -1,5 +1,7 @@
 //! What comes of a move: to agents' processes, to members, to what operators typed.
 
+use std::sync::Arc;
+
 use super::{
     errand::Errand,
     judge::Violation,
@@ -9,7 +11,7 @@ use super::{
     world::{By, Late, Process, Rise, World},
 };
 use agent::{
-    keys::{RunId, RunState, txn::Txn},
+    keys::{Pause, RunId, RunState, txn::Txn},
     machine::{
         act::{Act, Event},
         agent::Agent,
@@ -72,6 +74,8 @@ impl World {
             Move::Interrupt(host) => drop(world.process_mut(host.into()).agent.on(Event::Interrupted)),
             Move::Abandon => world.abandon(),
             Move::Replace => world.replace(),
+            Move::Pause => world.pause(true),
+            Move::Unpause => world.pause(false),
             Move::CommandEnds(host) => world.command_ends(host.into(), Errand::Idle),
             Move::CommandEndsLate(host) => world.command_ends(host.into(), Errand::Queued),
             Move::CommandStops(host) => world.command_stops(host.into())?,
@@ -114,6 +118,7 @@ impl World {
             Move::Type(_, Verb::Resume) => &mut left.resume,
             Move::Type(..) => &mut left.rollback,
             Move::Replace => &mut left.replace,
+            Move::Pause => &mut left.pause,
             _ => return,
         };
         *spent = spent.saturating_sub(1);
@@ -146,6 +151,16 @@ impl World {
         if let Some(record) = &self.keys.step {
             let txn = Txn::abandon(record, &self.scenario.rules);
             self.late.push(Late { txn, by: OPERATOR });
+        }
+    }
+
+    fn pause(&mut self, begins: bool) {
+        let Some(seen) = self.keys.run.clone() else { return };
+        let pause = begins.then(|| Arc::new(Pause { by: "".into(), at: "".into(), why: None }));
+        let txn = Txn::pause(&seen, pause);
+        match begins {
+            true => self.late.push(Late { txn, by: OPERATOR }),
+            false => drop(self.commit(&txn, OPERATOR)),
         }
     }
 

@@ -60,6 +60,10 @@ pub enum Move {
     Abandon,
     /// `agent run --replace` of the run that stands.
     Replace,
+    /// `agent pause` of the run that stands.
+    Pause,
+    /// `agent resume`, which lifts that before it does anything else.
+    Unpause,
     /// An agent is started with what nothing asks for.
     Type(At, Verb),
     /// A guarded command ends, and leaves nothing to come.
@@ -119,7 +123,7 @@ impl Move {
         match self {
             Self::Act(_, outcome) => !matches!(outcome, Plain | KeysRead | Gathered | Passes(_) | OutOfTime),
             Self::Start(..) | Self::Land(_) | Self::Elect(_) | Self::Rise | Self::Lapse(_) => false,
-            Self::Recover(_) | Self::End(_) => false,
+            Self::Recover(_) | Self::End(_) | Self::Unpause => false,
             Self::Lower | Self::Fit(_) | Self::EndLowering | Self::LandCall => false,
             Self::CommandEnds(_) | Self::HostGoes(_) => false,
             _ => true,
@@ -229,6 +233,12 @@ impl World {
 
     fn faults_of_all(&self, moves: &mut Vec<Move>) {
         let left = &self.left;
+        let stands = self.keys.run.as_ref().map(|run| &run.value).filter(|run| !run.is_over() && self.has_quorum());
+        match stands.map(|run| run.pause.is_some()) {
+            Some(true) => moves.push(Move::Unpause),
+            Some(false) if left.pause > 0 => moves.push(Move::Pause),
+            _ => {}
+        }
         if left.crash > 0 {
             let lives = |node: &usize| self.nodes[*node].process.is_some();
             moves.extend((0..self.nodes.len()).filter(lives).map(|node| Move::Crash(node as At)));

@@ -47,5 +47,11 @@ sound! {
     backup_and_replace: |name| Scenario::new(name, |f| f.replace = 1).backing_up().on(&[0, 0, 1]);
     backup_of_each_hop: |name| Scenario::new(name, |_| ()).of(Kind::TwoMinors).backing_up().on(&[0, 0, 1]);
     backup_on_the_way_down: |name| Scenario::new(name, |_| ()).of(Kind::Down).backing_up().on(&[0, 0, 1]);
+    pause: |name| Scenario::new(name, |f| f.pause = 1);
+    pause_and_kill: |name| Scenario::new(name, |f| (f.pause, f.kill) = (1, 1)).on(&[0, 0, 1]);
+    pause_and_sick: |name| Scenario::new(name, |f| (f.pause, f.sick) = (1, 1)).on(&[0, 0, 1]);
+    pause_and_rollback: |name| Scenario::new(name, |f| (f.pause, f.rollback) = (1, 1)).on(&[0, 0, 1]);
+    pause_held: |name| Scenario::new(name, |f| f.pause = 1).held().on(&[0, 0, 1]);
+    pause_on_the_way_down: |name| Scenario::new(name, |f| f.pause = 1).of(Kind::Down).on(&[0, 0, 1]);
     one_voter: |name| Scenario::new(name, |_| ()).on(&[0]);
 }
