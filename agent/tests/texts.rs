@@ -50,6 +50,34 @@ fn rules_and_dashboard_name_only_metrics_that_there_are() {
     }
 }
 
+/// The words in quotes of a text that are names: of events, of fields.
+fn names(text: &str) -> BTreeSet<&str> {
+    let is_name = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    text.split('"').skip(1).step_by(2).filter(is_name).collect()
+}
+
+/// A reader of events files finds each event and each field where they are told.
+#[test]
+fn every_event_and_field_is_told() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let events = read("agent/src/event/mod.rs");
+    let told = read("agent/EVENTS.md");
+    let names = names(events.split("pub fn member").next().unwrap());
+    assert!(names.len() > 40 && names.contains("seen"), "{names:?}");
+    for name in names {
+        assert!(told.contains(&format!("`{name}`")), "agent/EVENTS.md should tell of `{name}`");
+    }
+    let lines = [read("agent/src/report/file/event_line.rs"), read("agent/src/report/file/seen.rs")].concat();
+    let fields = lines.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": ")).filter(|(name, kind)| {
+        kind.ends_with(',') && !kind.contains('(') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    });
+    let fields: BTreeSet<&str> = fields.map(|(name, _)| name).filter(|name| !["more", "seen"].contains(name)).collect();
+    assert!(fields.len() > 30, "{fields:?}");
+    for field in fields {
+        assert!(told.contains(&format!("`{field}`")), "agent/EVENTS.md should tell of the field `{field}`");
+    }
+}
+
 /// What the agent asks of a server is said in the table of who may ask it.
 #[test]
 fn every_call_that_the_agent_makes_is_in_the_table_of_roles() {
@@ -232,6 +260,7 @@ fn no_link_between_texts_is_dead_and_readme_and_map_stay_short() {
         "agent/PROTOCOL.md",
         "agent/TRUST.md",
         "agent/GUARD.md",
+        "agent/EVENTS.md",
         "agent/MEMBERS.md",
         "node/INVARIANTS.md",
         "agent/EXIT-CODES.md",

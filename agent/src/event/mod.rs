@@ -7,7 +7,7 @@ use proto::{ClusterVersion, MemberId};
 use crate::{
     keys::{Keys, RunId, change::Change},
     observe::view::ClusterView,
-    plan::{refusal::Wait, settled::Missing},
+    plan::{refusal::Wait, settled::Missing, warning::Warning},
 };
 
 /// Something that happened. [`RunEvent::name`] is what an events file calls it.
@@ -17,6 +17,8 @@ pub enum RunEvent<'a> {
     Begun {
         /// What it is to do, once the cluster is known; `None` before.
         change: Option<&'a Change>,
+        /// The cluster's name in the playbook.
+        cluster: &'a str,
     },
     /// It is about this hop of a way over several releases.
     Hop {
@@ -173,15 +175,26 @@ pub enum RunEvent<'a> {
     Settled {
         hashes: bool,
     },
-    /// A look was made. Shown, never written to an events file.
+    /// A look was made. An events file has it where it shows another thing than the one before.
     Looked(&'a ClusterView),
     /// The keys were read. Shown, never written to an events file.
     Read(&'a Keys),
     /// Something that stops nothing, and that a person should know.
     Warning(&'a str),
+    /// The same, as the planner or the catalogue of hazards has it.
+    Warned {
+        warning: &'a Warning,
+        why: &'a str,
+    },
     Ended {
         exit: u8,
         reason: &'static str,
+        /// What happened, in one sentence for a person.
+        message: &'a str,
+        /// What state things were left in; empty where nothing is known.
+        left: &'a str,
+        /// The next command to type.
+        next: Option<&'a str>,
     },
 }
 
@@ -260,9 +273,10 @@ impl RunEvent<'_> {
             Self::Unsettled(_) => "unsettled",
             Self::GatesSettled => "gates_settled",
             Self::Settled { .. } => "settled",
-            Self::Warning(_) => "warning",
+            Self::Warning(_) | Self::Warned { .. } => "warning",
             Self::Ended { .. } => "ended",
-            Self::Looked(_) | Self::Read(_) => return None,
+            Self::Looked(_) => "seen",
+            Self::Read(_) => return None,
         })
     }
 

@@ -170,18 +170,26 @@ impl Execution<'_> {
 
     /// What the planner has to say of a look, and refuses nothing for.
     pub(super) fn warn_of(&mut self, warnings: &[Warning]) {
-        let names = self.console.reporter.progress().names();
-        let texts: Vec<_> = warnings.iter().map(|warning| warned(warning, names)).collect();
-        self.warn_once(&texts);
+        for warning in warnings {
+            let why = warned(warning, self.console.reporter.progress().names());
+            if self.is_news(&why) {
+                self.tell(RunEvent::Warned { warning, why: &why });
+            }
+        }
     }
 
     /// What every look finds again is said once.
     pub(super) fn warn_once(&mut self, warnings: &[String]) {
         for text in warnings {
-            if self.console.warned.len() < MAX_WARNINGS && self.console.warned.insert(text.clone()) {
+            if self.is_news(text) {
                 self.warn(text);
             }
         }
+    }
+
+    /// Whether this was not said before, and so much was not said yet.
+    fn is_news(&mut self, text: &str) -> bool {
+        self.console.warned.len() < MAX_WARNINGS && self.console.warned.insert(text.to_owned())
     }
 
     /// Progress is what anyone in the cluster has brought about; it starts the stall timeout anew.

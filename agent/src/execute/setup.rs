@@ -188,7 +188,7 @@ pub async fn set_up(
     let me = Arc::new(me(&playbook, intent, &options, &state, &identity));
     reporter.learn(&identity.members);
     reporter.own(&me.seats);
-    reporter.tell(RunEvent::Begun { change: Some(&me.intent.change) });
+    reporter.tell(RunEvent::Begun { change: Some(&me.intent.change), cluster: &playbook.cluster.name });
     hop::tell(&me, reporter);
     Ok(Execution {
         playbook: intent::at(&playbook, &me.intent.change),

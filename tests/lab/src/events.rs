@@ -12,6 +12,8 @@ mod name {
     pub(super) const RECORD_PUT: &str = "step_locked";
     /// The member of a step was seen healthy on its new binary.
     pub(super) const MEMBER_READY: &str = "member_ready";
+    /// A look showed something else than the one before.
+    pub(super) const SEEN: &str = "seen";
 }
 
 /// One line of an events file; what it says beyond this is not needed here.
@@ -48,7 +50,8 @@ impl Span {
     }
 }
 
-/// The complete lines of an events file; one that is not there yet has none.
+/// The complete lines of an events file; one that is not there yet has none. Looks are left out: when one is made is nobody's to say,
+/// and what is counted here is what an agent did.
 ///
 /// # Errors
 /// A line is no event.
@@ -56,7 +59,9 @@ pub fn read(file: &Path) -> Result<Vec<Event>, Error> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let event = |line: &str| serde_json::from_str(line).map_err(|error| format!("{}: {line}: {error}", file.display()));
-    Ok(whole.lines().map(event).collect::<Result<_, _>>()?)
+    let mut events: Vec<Event> = whole.lines().map(event).collect::<Result<_, _>>()?;
+    events.retain(|event| event.event != name::SEEN);
+    Ok(events)
 }
 
 /// When the rollout that these events tell of began and ended; `None` if it did not.
@@ -128,6 +133,8 @@ mod tests {
                 r#"{"format":1,"time":"2026-11-21T11:53:00.000Z","event":"step_locked","member":"m1"}"#,
                 "\n",
                 r#"{"format":1,"time":"2026-11-21T11:53:02.000Z","event":"member_ready","member":"m2","step":2}"#,
+                "\n",
+                r#"{"format":1,"time":"2026-11-21T11:53:03.000Z","event":"seen","members":[]}"#,
                 "\n",
                 r#"{"format":1,"time":"2026-11-21T11:5"#,
             ),

@@ -208,7 +208,7 @@ impl Nodes {
         let folders = (1..).map(|number| self.dir(at).join(format!("agent-{number}"))).take_while(|path| path.exists());
         let text: String = folders.filter_map(|path| fs::read_to_string(path.join("events")).ok()).collect();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        lines.filter(|line| !line["gates"].is_null()).collect()
+        lines.filter(|line| !line["gates"].is_null() && line["event"] != "seen").collect()
     }
 }
 

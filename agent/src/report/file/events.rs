@@ -12,64 +12,46 @@ use std::{
     time::SystemTime,
 };
 
-use proto::MemberId;
-use serde::Serialize;
-
+use super::{
+    event_line::{Line, line},
+    seen::Seen,
+};
 use crate::{
     calendar::rfc3339,
     event::RunEvent,
     guarded::{At, FileError, Place},
-    keys::RunId,
-    report::{live::progress::Progress, names::printable, settling, shown::gates::GatesLine, wait},
+    report::{live::progress::Progress, shown::gates::GatesLine},
     visible,
 };
 
-/// An events file that is open.
+/// How many bytes are kept for a report at most. The end of a run is kept all the same.
+const MOST_KEPT: usize = 32 << 20;
+
+/// What happens, as lines: written to a file, kept for a report, or both.
 #[derive(Debug)]
 pub struct Events {
-    file: File,
-    path: PathBuf,
     host: Arc<str>,
     seq: u64,
+    /// What the look before has shown.
+    seen: Option<(Seen, Option<GatesLine>)>,
+    file: Option<EventsFile>,
+    kept: Option<String>,
+}
+
+/// An events file that is open.
+#[derive(Debug)]
+struct EventsFile {
+    file: File,
+    path: PathBuf,
     is_broken: bool,
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    format: u32,
-    time: String,
-    run: Option<RunId>,
-    host: &'a str,
-    seq: u64,
-    event: &'static str,
-    member: Option<String>,
-    member_id: Option<MemberId>,
-    step: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hook: Option<&'a str>,
-    /// The program of a guarded command.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waiting_for: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gates: Option<GatesLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seconds: Option<u64>,
-    /// How much of a backup is had.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    percent: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-}
-
 impl Events {
+    /// Written nowhere so far.
+    pub fn new(host: Arc<str>) -> Self {
+        Self { host, seq: 0, seen: None, file: None, kept: None }
+    }
+
     /// Opens the file to append to, and makes it where there is none, for the agent's user alone. It must not be
     /// another user's to say which file that is (`guarded/`). A pipe without a reader is an error, and one that is
     /// full later loses lines instead of holding up a rollout.
@@ -81,18 +63,49 @@ impl Events {
             true => open_inherited(path).at("open", path)?,
             false => Place::to_append(path)?.append(Some(0o600))?,
         };
-        Ok(Self { file, path: path.to_owned(), host, seq: 0, is_broken: false })
+        let file = EventsFile { file, path: path.to_owned(), is_broken: false };
+        Ok(Self { file: Some(file), ..Self::new(host) })
+    }
+
+    /// Keeps every line from now on.
+    pub fn keep(self) -> Self {
+        Self { kept: Some(String::new()), ..self }
+    }
+
+    /// What was kept.
+    pub fn kept(&mut self) -> String {
+        self.kept.take().unwrap_or_default()
     }
 
     /// Writes what happened; answers with a warning the first time that this fails.
     pub fn write(&mut self, event: &RunEvent, progress: &Progress, now: SystemTime) -> Option<String> {
-        let line = self.line(event, progress, now)?;
+        let line = line(event, progress).filter(|line| self.is_news(line))?;
+        let line = line.told(rfc3339(now), &self.host, self.seq);
         let text = serde_json::to_string(&line)
             .expect("all of it is numbers and texts, with texts for keys, which JSON can always hold");
-        let bytes = (visible::json(text) + "\n").into_bytes();
+        let text = visible::json(text) + "\n";
         self.seq += 1;
-        match self.file.write(&bytes) {
-            Ok(written) if written == bytes.len() => None,
+        let is_last = matches!(event, RunEvent::Ended { .. });
+        if let Some(kept) = self.kept.as_mut().filter(|kept| is_last || kept.len() + text.len() <= MOST_KEPT) {
+            kept.push_str(&text);
+        }
+        self.file.as_mut()?.write(text.as_bytes())
+    }
+
+    /// A look that shows what the one before has shown is no news.
+    fn is_news(&mut self, line: &Line) -> bool {
+        let Some((seen, gates)) = line.seen() else { return true };
+        let seen = Some((seen.clone(), gates.cloned()));
+        let is_news = self.seen != seen;
+        self.seen = seen;
+        is_news
+    }
+}
+
+impl EventsFile {
+    fn write(&mut self, line: &[u8]) -> Option<String> {
+        match self.file.write(line) {
+            Ok(written) if written == line.len() => None,
             Ok(_) => self.broke("the line was cut"),
             Err(error) => self.broke(&error.to_string()),
         }
@@ -101,63 +114,6 @@ impl Events {
     fn broke(&mut self, why: &str) -> Option<String> {
         let first = !std::mem::replace(&mut self.is_broken, true);
         first.then(|| format!("events are lost: {}: {why}", self.path.display()))
-    }
-
-    fn line<'a>(&'a self, event: &'a RunEvent, progress: &Progress, now: SystemTime) -> Option<Line<'a>> {
-        let names = progress.names();
-        let member = event.member();
-        let mut line = Line {
-            format: 1,
-            time: rfc3339(now),
-            run: progress.run(),
-            host: &self.host,
-            seq: self.seq,
-            event: event.name()?,
-            member: member.map(|member| names.short(member)),
-            member_id: member,
-            step: member.and(progress.step()).map(|step| step.to_string()),
-            to: None,
-            hook: None,
-            command: None,
-            why: None,
-            waiting_for: None,
-            gates: None,
-            seconds: None,
-            percent: None,
-            exit: None,
-            reason: None,
-        };
-        match event {
-            RunEvent::HandedOver { to, .. } => line.to = Some(names.short(*to)),
-            RunEvent::Lowering { to } => line.to = to.map(|to| to.to_string()),
-            RunEvent::Failed { why, .. } | RunEvent::Warning(why) => line.why = Some(printable(why).to_string()),
-            RunEvent::LettingPollsEnd { seconds, .. } => line.seconds = Some(*seconds),
-            RunEvent::DataPutAside { node, path } => {
-                (line.member, line.to) = (Some((*node).to_owned()), Some(printable(path).to_string()));
-            }
-            RunEvent::BackingUp { percent } => line.percent = Some(*percent),
-            RunEvent::BackedUp { path, .. } => line.to = Some(printable(path).to_string()),
-            RunEvent::NewcomerAdded { node } => line.member = Some((*node).to_owned()),
-            RunEvent::NodeStarted { node } => line.member = Some((*node).to_owned()),
-            RunEvent::HookRan { hook, .. } => line.hook = Some(*hook),
-            RunEvent::HookFailed { hook, why, .. } => {
-                (line.hook, line.why) = (Some(*hook), Some(printable(why).to_string()));
-            }
-            RunEvent::CommandBegun { command, .. } => line.command = Some(*command),
-            RunEvent::CommandEnded { command, failed, .. } => {
-                (line.command, line.why) = (Some(*command), failed.map(|how| printable(how).to_string()));
-            }
-            RunEvent::Hop { change, .. } => line.to = change.to().map(ToString::to_string),
-            RunEvent::Preparing { what } => line.waiting_for = Some(printable(what).to_string()),
-            RunEvent::Unsettled(missing) => {
-                (line.waiting_for, line.gates) = (Some(settling::words(missing, names)), progress.gates());
-            }
-            RunEvent::GatesSettled => line.gates = progress.gates(),
-            RunEvent::Waiting(waited) => line.waiting_for = Some(wait::words(waited, names)),
-            RunEvent::Ended { exit, reason } => (line.exit, line.reason) = (Some(*exit), Some(*reason)),
-            _ => {}
-        }
-        Some(line)
     }
 }
 

@@ -78,7 +78,7 @@ impl MetricsFile {
                 self.keys = Some((*keys).clone());
                 AgentRun::AtWork
             }
-            RunEvent::Ended { exit, reason } => AgentRun::Ended { exit: *exit, reason },
+            RunEvent::Ended { exit, reason, .. } => AgentRun::Ended { exit: *exit, reason },
             _ => return,
         };
         // What the keys said while nobody looked at the members is of no moment that could be named.
@@ -155,7 +155,11 @@ mod tests {
         for event in [RunEvent::Looked(&view), RunEvent::Read(&keys), RunEvent::Looked(&view)] {
             file.hear(&event, &names, SystemTime::UNIX_EPOCH + Duration::from_secs(7));
         }
-        file.hear(&RunEvent::Ended { exit: 10, reason: "partial" }, &names, SystemTime::now());
+        file.hear(
+            &RunEvent::Ended { exit: 10, reason: "partial", message: "", left: "", next: None },
+            &names,
+            SystemTime::now(),
+        );
         file.end();
         let page = fs::read_to_string(&path).unwrap();
         for line in [

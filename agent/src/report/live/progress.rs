@@ -95,27 +95,31 @@ impl Progress {
         self.waiting = match event {
             RunEvent::Waiting(wait) => Some(wait.clone()),
             // A look or a word in the middle of a wait does not end it.
-            RunEvent::Looked(_) | RunEvent::Read(_) | RunEvent::Warning(_) | RunEvent::Ended { .. } => {
-                self.waiting.take()
-            }
+            RunEvent::Looked(_)
+            | RunEvent::Read(_)
+            | RunEvent::Warning(_)
+            | RunEvent::Warned { .. }
+            | RunEvent::Ended { .. } => self.waiting.take(),
             RunEvent::BatonGivenBack => self.waiting.take(),
             _ => None,
         };
         self.unsettled = match event {
             RunEvent::Unsettled(missing) => Some((*missing).clone()),
-            RunEvent::Looked(_) | RunEvent::Read(_) | RunEvent::Warning(_) | RunEvent::Ended { .. } => {
-                self.unsettled.take()
-            }
+            RunEvent::Looked(_)
+            | RunEvent::Read(_)
+            | RunEvent::Warning(_)
+            | RunEvent::Warned { .. }
+            | RunEvent::Ended { .. } => self.unsettled.take(),
             _ => None,
         };
         self.preparing = match event {
             RunEvent::Preparing { what } => Some(printable(what).to_string()),
             RunEvent::BackingUp { percent } => Some(format!("saving a member's database, {percent} %")),
-            RunEvent::Warning(_) => self.preparing.take(),
+            RunEvent::Warning(_) | RunEvent::Warned { .. } => self.preparing.take(),
             _ => None,
         };
         match event {
-            RunEvent::Begun { change: Some(change) } => self.change = Some((*change).clone()),
+            RunEvent::Begun { change: Some(change), .. } => self.change = Some((*change).clone()),
             RunEvent::Hop { number, of, change } => {
                 self.from.get_or_insert_with(|| versions(change).0);
                 (self.change, self.hop) = (Some((*change).clone()), Some((*number, *of)));
@@ -130,7 +134,9 @@ impl Progress {
                 let run = keys.run.as_ref().map(|run| &run.value).filter(|run| Some(run.id) == self.run);
                 self.backup = run.and_then(|run| run.backup.clone()).or(self.backup.take());
             }
-            RunEvent::Warning(text) => self.warnings.push(printable(text).to_string()),
+            RunEvent::Warning(text) | RunEvent::Warned { why: text, .. } => {
+                self.warnings.push(printable(text).to_string());
+            }
             RunEvent::HookFailed { hook, why, .. } => {
                 self.warnings.push(format!("hook {} failed: {}", printable(hook), printable(why)));
             }

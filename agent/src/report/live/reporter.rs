@@ -141,8 +141,13 @@ impl Reporter {
     fn show(&mut self, event: &RunEvent) {
         match (&self.screen, text::line(event, &self.progress)) {
             (Some(_), line) => {
-                let stays =
-                    matches!(event, RunEvent::Warning(_) | RunEvent::Failed { .. } | RunEvent::HookFailed { .. });
+                let stays = matches!(
+                    event,
+                    RunEvent::Warning(_)
+                        | RunEvent::Warned { .. }
+                        | RunEvent::Failed { .. }
+                        | RunEvent::HookFailed { .. }
+                );
                 self.draw(&line.filter(|_| stays).into_iter().collect::<Vec<_>>());
             }
             (None, Some(line)) => {
@@ -172,7 +177,8 @@ impl Reporter {
 
     /// Tells the end, prints the result, and gives the exit code.
     pub fn end(mut self, stop: &Stop) -> u8 {
-        self.tell(RunEvent::Ended { exit: stop.exit, reason: stop.reason.name() });
+        let Stop { exit, reason, message, left, next, .. } = stop;
+        self.tell(RunEvent::Ended { exit: *exit, reason: reason.name(), message, left, next: next.as_deref() });
         let facts = self.progress.facts();
         if let Some(metrics) = self.metrics.take() {
             metrics.end();

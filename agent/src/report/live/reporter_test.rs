@@ -20,7 +20,7 @@ use crate::{
         host_id::HostId,
     },
     observe::view::ClusterView,
-    plan::{refusal::Wait, samples, settled::Missing},
+    plan::{refusal::Wait, samples, settled::Missing, warning::Warning},
     report::{
         file::{events::Events, json},
         stop::{Reason, Stop},
@@ -44,9 +44,10 @@ fn view() -> ClusterView {
 /// One of each, in an order that a rollout may have.
 fn events<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<RunEvent<'a>> {
     const UNSETTLED: &Missing = &Missing::Undecided { awaited: Vec::new() };
+    const ACCEPTED: &Warning = &Warning::Accepted { id: "lease-expiry-36" };
     let (member, other) = (MemberId(1), MemberId(2));
     vec![
-        RunEvent::Begun { change: Some(change) },
+        RunEvent::Begun { change: Some(change), cluster: "orders" },
         RunEvent::Looked(view),
         RunEvent::Joined { run: RunId(0xabc << 96) },
         RunEvent::Waiting(Wait::Record { member: other, host: HOST }),
@@ -85,7 +86,8 @@ fn events<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<RunEvent<'a>> {
         RunEvent::Lowering { to: None },
         RunEvent::Preparing { what: "download: 12.0 of 30.5 MiB" },
         RunEvent::Warning("no hash was compared"),
-        RunEvent::Ended { exit: 0, reason: "done" },
+        RunEvent::Warned { warning: ACCEPTED, why: "it is accepted" },
+        RunEvent::Ended { exit: 0, reason: "done", message: "all 3 members at 3.5.30", left: "", next: None },
     ]
 }
 

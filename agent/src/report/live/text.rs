@@ -99,7 +99,7 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
         }
         RunEvent::Settled { hashes: true } => Some("versions, gates and hashes agree".into()),
         RunEvent::Settled { hashes: false } => Some("versions and gates agree; hashes were not compared".into()),
-        RunEvent::Warning(text) => Some(format!("warning: {}", printable(text))),
+        RunEvent::Warning(text) | RunEvent::Warned { why: text, .. } => Some(format!("warning: {}", printable(text))),
     }
 }
 

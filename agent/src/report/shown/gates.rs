@@ -1,6 +1,6 @@
 //! The cluster's gates for display, lines, status, events and result.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     observe::view::ClusterView,
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The gates of the whole cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatesLine {
     /// Whether every member that was heard has them decided, by what every voter wants now.
     pub decided: bool,
@@ -19,7 +19,7 @@ pub struct GatesLine {
 }
 
 /// One feature of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureLine {
     pub name: String,
     /// Whether it is on; none where the members differ.
