@@ -3,6 +3,7 @@
 mod guarding;
 mod hosting;
 mod looking;
+mod reporting;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -12,6 +13,7 @@ use proto::Release;
 pub use guarding::Guard;
 pub use hosting::{Adopt, Drain, Hold, HoldAdd, HoldList, HoldRemove, Named};
 pub use looking::{Accepting, Backup, Check, Gates, Hazards, Membership, Reach, Status, Storage, Verify};
+pub use reporting::Report;
 
 use crate::report::stop::reason;
 pub use crate::report::{Form, Output};
@@ -22,6 +24,7 @@ Examples:
   agent plan upgrade.yaml        # what would be done; touches nothing
   agent run upgrade.yaml         # on every host, in any order; the same command again goes on where it stopped
   agent status upgrade.yaml --watch
+  agent report /var/log/baton/*.events -o report.html    # what happened, as a page; from the --events files of all hosts
   agent gates upgrade.yaml ClusterLeaseCheckpoint    # true or false, exit 0 or 1; all of them, with why, without a name
   agent hazards --from 3.5.16 --to 3.6.14    # what is known to hurt on that way
   agent check --to 3.6.14 --endpoints http://10.0.0.1:2379    # whether this cluster meets any of it
@@ -89,6 +92,8 @@ pub enum Verb {
     Matrix(Matrix),
     /// Write a playbook for the members that run on this host, from what the cluster and they say
     Init(Box<Init>),
+    /// Make one HTML page of what runs have written with --events, on one host or on several
+    Report(Report),
     /// List what is known to hurt on the way from one release of etcd to another, and what to do about it
     Hazards(Hazards),
     /// Say whether a live cluster may go to a release, by what is known to hurt and what the members' databases show (exit 3: no);
@@ -123,6 +128,9 @@ pub struct Rollout {
     /// Keep what the run sees in this file, for node_exporter's textfile collector: FILE ends in .prom there
     #[arg(long, value_name = "FILE")]
     pub metrics_file: Option<PathBuf>,
+    /// Write what happened to this file at the end, as one HTML page that stands alone. A report that is there is written over
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// So many hosts take part: do not wait for more than these
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = hosts)]
     pub expect_agents: Option<usize>,
@@ -328,6 +336,7 @@ impl Verb {
             Self::Keys(_) => "keys",
             Self::Matrix(_) => "matrix",
             Self::Init(_) => "init",
+            Self::Report(_) => "report",
             Self::Hazards(_) => "hazards",
             Self::Check(_) => "check",
             Self::Backup(_) => "backup",
@@ -362,6 +371,7 @@ impl Verb {
             Self::Keys(keys) => Some(&keys.playbook),
             Self::Matrix(_)
             | Self::Init(_)
+            | Self::Report(_)
             | Self::Hazards(_)
             | Self::Check(_)
             | Self::Explain(_)

@@ -56,16 +56,17 @@ fn names(text: &str) -> BTreeSet<&str> {
     text.split('"').skip(1).step_by(2).filter(is_name).collect()
 }
 
-/// A reader of events files finds each event and each field where they are told.
+/// A reader of events files finds each event and each field where they are told, and the report has words for each event.
 #[test]
-fn every_event_and_field_is_told() {
+fn every_event_and_field_is_told_and_has_its_words_in_the_report() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
-    let events = read("agent/src/event/mod.rs");
+    let (events, words) = (read("agent/src/event/mod.rs"), read("agent/src/report/page/words.rs"));
     let told = read("agent/EVENTS.md");
     let names = names(events.split("pub fn member").next().unwrap());
     assert!(names.len() > 40 && names.contains("seen"), "{names:?}");
     for name in names {
         assert!(told.contains(&format!("`{name}`")), "agent/EVENTS.md should tell of `{name}`");
+        assert!(words.contains(&format!("\"{name}\"")), "the report has no words for `{name}`");
     }
     let lines = [read("agent/src/report/file/event_line.rs"), read("agent/src/report/file/seen.rs")].concat();
     let fields = lines.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": ")).filter(|(name, kind)| {

@@ -250,12 +250,12 @@ fn election_timeout(seen: &Snapshot) -> Option<Duration> {
     text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis)
 }
 
-fn is_there(file: &Path) -> Trouble {
+pub(super) fn is_there(file: &Path) -> Trouble {
     Trouble::Usage(format!("{} is there already; --force writes over it", file.display()))
 }
 
 /// Through no link: what has the name is replaced, or in the way.
-fn write(file: &Path, text: &str, force: bool) -> Result<(), Trouble> {
+pub(super) fn write(file: &Path, text: &str, force: bool) -> Result<(), Trouble> {
     let made = if force { fs::remove_file(file).or_else(absent_is_fine) } else { Ok(()) }
         // Made since it was looked for, it is not ours.
         .and_then(|()| OpenOptions::new().write(true).create_new(true).open(file))

@@ -23,6 +23,7 @@ pub mod pause;
 mod plan;
 pub mod print_role;
 mod reach;
+pub mod report;
 pub mod run;
 pub mod status;
 mod trusted_playbook;
@@ -97,6 +98,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Backup(typed) => carried_out(backup::backup(typed)),
         Verb::Check(typed) => carried_out(check::check(typed)),
         Verb::Hazards(typed) => hazards::hazards(typed, cli.output),
+        Verb::Report(typed) => report::report(typed),
         Verb::Explain(typed) => explain::explain(typed),
         Verb::Schema => Ok(explain::schema()),
         Verb::Completions(typed) => Ok(manual::completions(typed)),

@@ -20,7 +20,7 @@ use crate::{
     playbook::Playbook,
     report::{
         Output, Reporter,
-        file::metrics_file::MetricsFile,
+        file::{metrics_file::MetricsFile, report_file::ReportFile},
         names::Names,
         stop::{self, Context, Reason, Stop},
     },
@@ -35,9 +35,11 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
     let mut playbook = trusted_playbook::load(&typed.playbook)?;
     playbook.strategy.accept_hazards.extend(typed.accepting.ids());
     let metrics = typed.metrics_file.as_deref().map(|path| metrics_file(path, &playbook)).transpose()?;
+    let report = typed.report.as_deref().map(report_file).transpose()?;
     let is_lifted = verb == Verb::Resume && pause::lift(&playbook).await?;
     ask(&playbook, verb, typed, replace, output).await?;
-    let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?.with_metrics(metrics);
+    let reporter = Reporter::open(output, typed.events.as_deref(), host_name())?;
+    let mut reporter = reporter.with_metrics(metrics).with_report(report);
     if is_lifted {
         reporter.tell(RunEvent::Decided(Decision::Unpaused));
     }
@@ -62,6 +64,10 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
 fn metrics_file(path: &Path, playbook: &Playbook) -> Result<MetricsFile, Trouble> {
     MetricsFile::open(path, &playbook.cluster.name, host_name())
         .map_err(|error| Trouble::Usage(format!("--metrics-file {}: {}", path.display(), error.source)))
+}
+
+fn report_file(path: &Path) -> Result<ReportFile, Trouble> {
+    ReportFile::open(path, host_name()).map_err(|error| Trouble::Usage(format!("--report {}: {error}", path.display())))
 }
 
 async fn carry_out(

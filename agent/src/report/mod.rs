@@ -1,7 +1,7 @@
 //! What a person, a script and a log get to know: sentences, exit codes, the result, events, the display.
 //!
 //! ```text
-//! event  -> live/progress -> display, lines, result        event -> file/events
+//! event  -> live/progress -> display, lines, result        event -> file/events -> page
 //! ending -> stop       -> text, json, exit code
 //! ```
 //! `stop/mod.rs` alone says how an end is called, which exit code it has and what to type next. Nothing here asks
@@ -11,6 +11,7 @@ mod change;
 pub mod file;
 pub mod live;
 pub mod names;
+pub mod page;
 pub mod settling;
 pub mod shown;
 pub mod stop;

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 mod input;
 mod people;
+mod report;
 
 fn agent(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_agent")).args(arguments).stdin(Stdio::null()).output().unwrap()

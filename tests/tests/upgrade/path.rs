@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use tests::{case::Case, ended::all_must_be, on_both, system::System};
+use tests::{case::Case, ended::all_must_be, on_both, rollout::all_end, system::System};
 
 on_both! {
     three_members_go_up_by_a_minor;
+    a_report_names_every_member_and_the_result;
     #[ignore = "slow: a minute and a half; three go up by default"]
     five_members_go_up_by_a_minor;
     #[ignore = "slow: five members show the same"]
@@ -26,6 +27,31 @@ async fn upgrades(system: System, path: (&str, &str), size: usize, tls: bool) {
 
 async fn three_members_go_up_by_a_minor(system: System) {
     upgrades(system, system.main_job(), 3, false).await;
+}
+
+/// The page is made from what the agents see, so it is held against what the clients saw.
+async fn a_report_names_every_member_and_the_result(system: System) {
+    let Some(case) = Case::path(system, system.main_job(), |_| {}).await else { return };
+    let mut rollout = case.begin().await;
+    rollout.upgrade.everybody_comes();
+    rollout.write();
+    let page = |host: usize| rollout.playbooks[host].with_file_name("report.html");
+    let reports: Vec<_> = (0..3).map(|host| page(host).to_string_lossy().into_owned()).collect();
+    let agents = reports.iter().enumerate().map(|(host, page)| rollout.start_with("run", host, &["--report", page]));
+    let agents = all_end(agents).await;
+    all_must_be(&agents, 0, "done");
+    let target = rollout.to.release.to_string();
+    for (agent, report) in agents.iter().zip(&reports) {
+        let html = std::fs::read_to_string(report).unwrap_or_else(|error| panic!("{report}: {error}: {agent}"));
+        assert!(html.contains(agent.message()) && html.contains("<dt>Exit</dt><dd>0, done</dd>"), "{html}");
+        assert!(html.contains("<dt>Most down at a time</dt><dd>1</dd>"), "{html}");
+        for member in &rollout.layout().members {
+            let bar = format!("<strong>{}</strong>", member.name);
+            assert!(html.contains(&bar), "{report} has no {}", member.name);
+        }
+        assert!(html.contains(&format!("→ {target}")), "{html}");
+    }
+    rollout.done().await;
 }
 
 async fn five_members_go_up_by_a_minor(system: System) {

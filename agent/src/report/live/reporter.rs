@@ -25,7 +25,7 @@ use crate::{
     keys::seat::Seats,
     report::{
         Output,
-        file::{events::Events, json, metrics_file::MetricsFile},
+        file::{events::Events, json, metrics_file::MetricsFile, report_file::ReportFile},
         stop::Stop,
     },
     visible,
@@ -37,6 +37,7 @@ pub struct Reporter {
     output: Output,
     events: Option<Events>,
     metrics: Option<MetricsFile>,
+    report: Option<ReportFile>,
     /// Where progress is shown: stdout, or stderr where stdout is for the result alone.
     pipe: Pipe,
     /// Where progress is drawn rather than written line by line.
@@ -66,6 +67,7 @@ impl Reporter {
             output,
             events,
             metrics: None,
+            report: None,
             pipe: Pipe::new(target),
             screen: is_terminal.then(Screen::default),
             began: Instant::now(),
@@ -76,6 +78,15 @@ impl Reporter {
     /// Keeps this file up to date, too.
     pub fn with_metrics(self, metrics: Option<MetricsFile>) -> Self {
         Self { metrics, ..self }
+    }
+
+    /// Writes a report of what is told from now on, at the end.
+    pub fn with_report(self, report: Option<ReportFile>) -> Self {
+        let events = match &report {
+            Some(report) => Some(self.events.unwrap_or_else(|| Events::new(report.host.clone())).keep()),
+            None => self.events,
+        };
+        Self { events, report, ..self }
     }
 
     /// Says who is called what, before the members themselves were asked.
@@ -179,6 +190,12 @@ impl Reporter {
     pub fn end(mut self, stop: &Stop) -> u8 {
         let Stop { exit, reason, message, left, next, .. } = stop;
         self.tell(RunEvent::Ended { exit: *exit, reason: reason.name(), message, left, next: next.as_deref() });
+        if let Some(report) = self.report.take() {
+            let events = self.events.as_mut().map(Events::kept).unwrap_or_default();
+            if let Err(why) = report.write(events) {
+                self.warn(&why);
+            }
+        }
         let facts = self.progress.facts();
         if let Some(metrics) = self.metrics.take() {
             metrics.end();

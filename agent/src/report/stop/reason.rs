@@ -81,7 +81,7 @@ reasons! {
     Valid "valid" Always(0), "the playbook is right", "agent plan";
     Clear "clear" Always(0), "nothing that is known stands in the way of a release", "nothing";
     Shown "shown" Always(0), "what was asked for is printed", "nothing";
-    Written "written" Always(0), "a playbook was written from the live cluster", "read it, then agent plan";
+    Written "written" Always(0), "a file was written: a playbook from the live cluster, or a report from events", "read it; after a playbook, agent plan";
     Abandoned "abandoned" Always(0), "the step was given up; its member counts as lost", "bring its host back, or replace the member";
     Fenced "fenced" Always(0), "the abandoned host was declared dead; the others may go on", "agent run";
     Adopted "adopted" Always(0), "what is known of this host was written: it is held, or forgotten", "nothing";

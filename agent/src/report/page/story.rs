@@ -1,0 +1,157 @@
+//! What a page tells of a run. Pure: made of its events alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    cautions::{Caution, cautions},
+    cluster::{Change, changes},
+    moment,
+    read::Events,
+    record::{Record, Said},
+    runs::Chosen,
+    steps::{Step, steps},
+    timeline::{Timeline, Told},
+    words,
+};
+
+/// How many events the journal has at most: the first half of them, and the last.
+const MOST_ENTRIES: usize = 4_000;
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Story {
+    pub(super) cluster: Option<String>,
+    pub(super) cluster_ids: BTreeSet<String>,
+    pub(super) runs: Vec<String>,
+    pub(super) hosts: BTreeSet<String>,
+    /// What is to be done, where an event says so: its kind, and the release at its end.
+    pub(super) kind: Option<String>,
+    pub(super) to: Option<String>,
+    pub(super) began: u64,
+    pub(super) ended: u64,
+    /// The last word of each agent, by its host and the file that it wrote; `None` where it has not told its end.
+    pub(super) ends: BTreeMap<(String, usize), Option<(u64, Said)>>,
+    pub(super) timeline: Timeline,
+    pub(super) steps: Vec<Step>,
+    pub(super) more_steps: usize,
+    pub(super) cautions: Vec<Caution>,
+    pub(super) more_cautions: usize,
+    pub(super) changes: Vec<Change>,
+    pub(super) journal: Vec<Record>,
+    /// How many events are not in the journal, in its middle.
+    pub(super) left_out: usize,
+}
+
+impl Story {
+    pub(super) fn of(events: &Events, chosen: &Chosen) -> Self {
+        let told: Vec<Told> =
+            chosen.records.iter().filter_map(|(at, process)| Some((events.records.get(*at)?, *process))).collect();
+        let (Some((first, _)), Some((last, _))) = (told.first(), told.last()) else { return Self::default() };
+        let (steps, more_steps) = steps(&told);
+        let (cautions, more_cautions) = cautions(&told, &events.faults);
+        let (journal, left_out) = journal(&told);
+        let mut story = Self {
+            runs: chosen.runs.clone(),
+            began: first.at,
+            ended: last.at,
+            ends: ends(&told),
+            timeline: Timeline::of(&told),
+            steps,
+            more_steps,
+            cautions,
+            more_cautions,
+            changes: changes(&told),
+            journal,
+            left_out,
+            ..Self::default()
+        };
+        told.iter().for_each(|(record, _)| story.learn(&record.said));
+        story
+    }
+
+    fn learn(&mut self, said: &Said) {
+        if self.hosts.len() < MOST_ENTRIES {
+            self.hosts.insert(said.host.clone());
+        }
+        if let Some(id) = said.cluster_id.as_ref().filter(|_| self.cluster_ids.len() < 10) {
+            self.cluster_ids.insert(id.clone());
+        }
+        if said.event == "begun" {
+            self.cluster = said.cluster.clone().or(self.cluster.take());
+        }
+        if matches!(said.event.as_str(), "begun" | "hop") {
+            // Of a way over several releases the last one counts.
+            self.kind = said.kind.clone().or(self.kind.take());
+            self.to = said.to.clone().or(self.to.take());
+        }
+    }
+
+    /// `upgrade from 3.5.30 to 3.6.0`: what the members were first seen with, as a playbook allows a range.
+    pub(super) fn what(&self) -> String {
+        let kind = self.kind.as_deref().unwrap_or("run");
+        let firsts = self.timeline.rows.iter().filter_map(|row| row.releases.as_ref().map(|(first, _)| first.as_str()));
+        let firsts: BTreeSet<&str> = firsts.filter(|first| self.to.as_deref() != Some(*first)).collect();
+        let from = firsts.into_iter().collect::<Vec<_>>().join(" and ");
+        let from = if from.is_empty() || self.to.is_none() { String::new() } else { format!(" from {from}") };
+        let to = self.to.as_ref().map_or_else(String::new, |to| format!(" to {to}"));
+        format!("{kind}{from}{to}")
+    }
+
+    /// A moment: the time of day, with the date where the run is longer than a day.
+    pub(super) fn clock(&self, at: u64) -> String {
+        let clock = moment::clock(at);
+        match moment::date(self.began) == moment::date(self.ended) {
+            true => clock,
+            false => format!("{} {clock}", moment::date(at)),
+        }
+    }
+
+    /// The last end that any agent has told: it is the one that knows most.
+    pub(super) fn end(&self) -> Option<&(u64, Said)> {
+        self.ends.values().flatten().max_by_key(|(at, _)| *at)
+    }
+
+    /// Hosts whose agent has not told its end.
+    pub(super) fn endless(&self) -> Vec<&str> {
+        self.ends.iter().filter(|(_, end)| end.is_none()).map(|((host, _), _)| host.as_str()).collect()
+    }
+
+    /// How it ended.
+    pub(super) fn result(&self) -> String {
+        let end = self.end().map(|(_, said)| said);
+        let message = end.and_then(|said| said.message.clone());
+        match (message, end) {
+            (Some(message), _) => message,
+            (None, Some(said)) => words::end(said),
+            (None, None) => "no agent has told its end: it is at work, or was ended from outside".to_owned(),
+        }
+    }
+
+    /// What it is about and how that ended.
+    pub(super) fn sentence(&self) -> String {
+        let cluster = self.cluster.as_ref().map_or_else(String::new, |cluster| format!("{cluster}, "));
+        format!("{cluster}{}: {}", self.what(), self.result())
+    }
+}
+
+/// The end of the process that spoke last, of each host and file, where it has told one.
+fn ends(told: &[Told]) -> BTreeMap<(String, usize), Option<(u64, Said)>> {
+    let (mut last, mut end_of) = (BTreeMap::new(), BTreeMap::new());
+    for (record, process) in told {
+        last.insert((&*record.said.host, record.file), *process);
+        if record.said.event == "ended" {
+            end_of.insert(*process, *record);
+        }
+    }
+    let end = |process| end_of.get(&process).map(|record| (record.at, record.said.clone()));
+    let agents = last.into_iter().take(MOST_ENTRIES);
+    agents.map(|((host, file), process)| ((host.to_owned(), file), end(process))).collect()
+}
+
+fn journal(told: &[Told]) -> (Vec<Record>, usize) {
+    let left_out = told.len().saturating_sub(MOST_ENTRIES);
+    let half = if left_out > 0 { MOST_ENTRIES / 2 } else { told.len() };
+    let (begin, rest) = told.split_at(half);
+    let end = rest.iter().skip(left_out);
+    (begin.iter().chain(end).map(|(record, _)| (*record).clone()).collect(), left_out)
+}
