@@ -6,7 +6,7 @@ use super::{
     moment::{self, date, span, whole},
     record::Record,
     steps::{Outcome, Step},
-    story::Story,
+    story::{Story, Verdict},
     timeline::State,
     words::words,
 };
@@ -14,11 +14,10 @@ use super::{
 /// What run it is, and how it ended.
 pub(super) fn head(story: &Story) -> Markup {
     let end = story.end().map(|(_, said)| said);
-    let is_well = end.is_some_and(|said| said.exit == Some(0)) && story.endless().is_empty();
-    let (class, mark) = match (is_well, end) {
-        (true, _) => ("well", "✓"),
-        (false, Some(_)) => ("ill", "✗"),
-        (false, None) => ("open", "?"),
+    let (class, mark) = match story.verdict() {
+        Verdict::Well => ("well", "✓"),
+        Verdict::Ill => ("ill", "✗"),
+        Verdict::Open => ("open", "…"),
     };
     html! {
         header {
@@ -29,6 +28,7 @@ pub(super) fn head(story: &Story) -> Markup {
             p class={ "result " (class) } { span class="mark" aria-hidden="true" { (mark) } " " (story.result()) }
             @if let Some(left) = end.and_then(|said| said.left.as_ref()) { p { "Left: " (left) } }
             @if let Some(next) = end.and_then(|said| said.next.as_ref()) { p { "Next: " code { (next) } } }
+            @for other in story.other_ends() { p { "Another agent ended otherwise, on " (other) } }
             @let endless = story.endless();
             @if !endless.is_empty() && end.is_some() {
                 p { "No end is told by the agent of " (endless.join(", ")) ": it is at work, or was ended from outside." }
@@ -47,6 +47,9 @@ pub(super) fn head(story: &Story) -> Markup {
                 }
                 div { dt { "Members" } dd { (story.timeline.rows.iter().filter(|row| !is_gone(row.spans.last())).count()) } }
                 div { dt { "Most down at a time" } dd { (story.timeline.most_down) } }
+                @if let Some((ready, members)) = story.timeline.fewest_ready {
+                    div { dt { "Fewest ready at a time" } dd { (ready) " of " (members) } }
+                }
                 div { dt { "Steps" } dd { (story.steps.len() + story.more_steps) } }
                 div { dt { "Hosts that report" } dd { (story.hosts.len()) } }
                 @if !story.runs.is_empty() {

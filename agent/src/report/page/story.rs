@@ -17,6 +17,20 @@ use super::{
 /// How many events the journal has at most: the first half of them, and the last.
 const MOST_ENTRIES: usize = 4_000;
 
+/// How many ends the head has.
+const MOST_ENDS: usize = 10;
+/// The reasons of an end after which nothing is left to be done.
+const WHOLE: [&str; 4] = ["done", "rolled_back", "nothing_to_do", "guarded"];
+
+/// How a run went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Well,
+    Ill,
+    /// Something is left to be done, or nobody says.
+    Open,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Story {
@@ -116,6 +130,27 @@ impl Story {
         self.ends.iter().filter(|(_, end)| end.is_none()).map(|((host, _), _)| host.as_str()).collect()
     }
 
+    /// Whether all of it went well, as far as the agents have told.
+    pub(super) fn verdict(&self) -> Verdict {
+        let is_well = |said: &Said| said.exit == Some(0);
+        let is_whole = |said: &Said| said.reason.as_deref().is_some_and(|reason| WHOLE.contains(&reason));
+        let mut ends = self.ends.values().flatten().map(|(_, said)| said);
+        match self.end() {
+            None => Verdict::Open,
+            Some(_) if !ends.all(is_well) => Verdict::Ill,
+            Some((_, said)) if is_whole(said) && self.endless().is_empty() => Verdict::Well,
+            Some(_) => Verdict::Open,
+        }
+    }
+
+    /// The ends of other agents that did not go well, in words.
+    pub(super) fn other_ends(&self) -> Vec<String> {
+        let last = self.end();
+        let others = self.ends.iter().filter_map(|((host, _), end)| Some((host, end.as_ref()?)));
+        let ill = others.filter(|(_, end)| Some(*end) != last && end.1.exit != Some(0));
+        ill.map(|(host, (_, said))| format!("{host}: {}", words::end(said))).take(MOST_ENDS).collect()
+    }
+
     /// How it ended.
     pub(super) fn result(&self) -> String {
         let end = self.end().map(|(_, said)| said);
@@ -154,4 +189,31 @@ fn journal(told: &[Told]) -> (Vec<Record>, usize) {
     let (begin, rest) = told.split_at(half);
     let end = rest.iter().skip(left_out);
     (begin.iter().chain(end).map(|(record, _)| (*record).clone()).collect(), left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_went_well_where_every_agent_says_so_and_nothing_is_left() {
+        for (ends, expected, others) in [
+            (&[(0, "done"), (0, "done")][..], Verdict::Well, 0),
+            (&[(0, "rolled_back")], Verdict::Well, 0),
+            (&[(0, "partial")], Verdict::Open, 0),
+            (&[(0, "partial"), (0, "done")], Verdict::Well, 0),
+            (&[(0, "done"), (0, "held")], Verdict::Open, 0),
+            (&[(3, "unprepared"), (0, "partial")], Verdict::Ill, 1),
+            (&[(0, "done"), (1, "step_failed")], Verdict::Ill, 0),
+            (&[(0, "done"), (0, "")], Verdict::Open, 0),
+            (&[(0, "")], Verdict::Open, 0),
+        ] {
+            let end = |(at, (exit, reason)): (usize, &(u8, &str))| {
+                let said = Said { exit: Some(*exit), reason: Some((*reason).into()), ..Said::default() };
+                ((at.to_string(), 0), (!reason.is_empty()).then_some((at as u64, said)))
+            };
+            let story = Story { ends: ends.iter().enumerate().map(end).collect(), ..Story::default() };
+            assert_eq!((story.verdict(), story.other_ends().len()), (expected, others), "{ends:?}");
+        }
+    }
 }

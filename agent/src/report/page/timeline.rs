@@ -60,8 +60,9 @@ impl State {
         }
     }
 
+    /// Whether nobody can count on the member.
     fn is_down(self) -> bool {
-        matches!(self, Self::Down | Self::Starting)
+        matches!(self, Self::Down | Self::Starting | Self::Sick)
     }
 }
 
@@ -90,8 +91,10 @@ pub(super) struct Row {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timeline {
     pub(super) rows: Vec<Row>,
-    /// The most members that were down or starting at one time.
+    /// The most members that were down, starting or not ready at one time.
     pub(super) most_down: usize,
+    /// The fewest that were ready at one time, and of how many; `None` where no look tells of all.
+    pub(super) fewest_ready: Option<(usize, usize)>,
 }
 
 /// An event, with the number of its process.
@@ -114,6 +117,9 @@ struct Walk<'a> {
     /// Until when each process has something to say.
     last_words: BTreeMap<usize, u64>,
     most_down: usize,
+    fewest_ready: Option<(usize, usize)>,
+    /// Whether a look has told of all members.
+    has_looked: bool,
 }
 
 struct Track {
@@ -130,7 +136,16 @@ struct Track {
 impl<'a> Walk<'a> {
     fn new(told: &'a [Told<'a>], began: u64) -> Self {
         let last_words = told.iter().map(|(record, process)| (*process, record.at)).collect();
-        Self { told, began, rows: BTreeMap::new(), leader: None, last_words, most_down: 0 }
+        Self {
+            told,
+            began,
+            rows: BTreeMap::new(),
+            leader: None,
+            last_words,
+            most_down: 0,
+            fewest_ready: None,
+            has_looked: false,
+        }
     }
 
     fn take(&mut self, at: usize, record: &Record, process: usize) {
@@ -164,7 +179,12 @@ impl<'a> Walk<'a> {
             }
         }
         let down = self.rows.values().filter(|track| track.now.0.is_down()).count();
+        let ready = self.rows.values().filter(|track| track.now.0 == State::Ready).count();
         self.most_down = self.most_down.max(down);
+        self.has_looked |= said.event == "seen";
+        if self.has_looked && self.fewest_ready.is_none_or(|(fewest, _)| ready < fewest) {
+            self.fewest_ready = Some((ready, ready + down));
+        }
     }
 
     fn look(&mut self, at: usize, record: &Record, process: usize) {
@@ -245,7 +265,7 @@ impl<'a> Walk<'a> {
         let tracks = self.rows.into_values();
         let mut rows: Vec<_> = tracks.map(|track| track.end(ended)).collect();
         rows.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
-        Timeline { rows, most_down: self.most_down }
+        Timeline { rows, most_down: self.most_down, fewest_ready: self.fewest_ready }
     }
 }
 

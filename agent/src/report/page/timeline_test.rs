@@ -133,3 +133,15 @@ fn a_member_that_comes_and_goes_for_ever_has_a_bounded_row() {
     assert_eq!(super::Timeline::of(&[]).rows, []);
     assert!(self::timeline(&many).rows.len() <= MOST_MEMBERS);
 }
+
+#[test]
+fn the_fewest_that_were_ready_are_counted_once_all_are_known() {
+    for (lines, expected) in [
+        ("0 h1 member_started m1", None),
+        ("0 h1 member_stopping m1\n1 h1 member_ready m1\n5 h1 seen m1 m2 m3\n9 h1 member_stopping m2", Some((2, 3))),
+        ("0 h1 seen m1 m2 m3\n5 h1 seen m1- m2! m3\n9 h1 seen m1 m2 m3", Some((1, 3))),
+        ("0 h1 seen m1 m2 m3", Some((3, 3))),
+    ] {
+        assert_eq!(timeline(lines).fewest_ready, expected, "{lines}");
+    }
+}
