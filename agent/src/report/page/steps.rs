@@ -52,6 +52,8 @@ pub(super) struct Step {
     /// Moments, and what was so then.
     pub(super) evidence: Vec<(u64, String)>,
     id: String,
+    /// Whether its member was started since it was last stopped.
+    was_started: bool,
     is_over: bool,
 }
 
@@ -75,8 +77,6 @@ struct Walk {
     /// What the last look of each process has shown of the others.
     shown: BTreeMap<usize, String>,
     releases: BTreeMap<String, String>,
-    /// Steps whose members were not seen since they ended.
-    unseen: Vec<usize>,
 }
 
 impl Walk {
@@ -112,11 +112,7 @@ impl Walk {
                 .for_each(|shown| self.show(at, record.at, format!("the last look before the stop showed {shown}")));
         }
         self.show(at, record.at, words(said));
-        let is_ready = said.event == "member_ready";
         self.steps[at].follow(said, record.at);
-        if is_ready && self.unseen.len() < MOST_STEPS {
-            self.unseen.push(at);
-        }
     }
 
     fn begin(&mut self, record: &Record, process: usize) {
@@ -132,6 +128,7 @@ impl Walk {
             releases: (self.releases.get(&id).cloned(), None),
             evidence: self.before.remove(&process).unwrap_or_default(),
             id,
+            was_started: false,
             is_over: false,
         };
         self.last_of.insert(process, self.steps.len());
@@ -150,7 +147,7 @@ impl Walk {
         }
     }
 
-    /// What a look shows is what was so before the next stop, and after the last one.
+    /// What a look shows is what was so before the next stop, and since the last start.
     fn look(&mut self, record: &Record, process: usize) {
         let members = &record.said.members;
         let voters = || members.iter().filter(|member| member.role != "learner");
@@ -162,15 +159,12 @@ impl Walk {
         for member in members {
             let Some(release) = &member.release else { continue };
             self.releases.insert(member.id.clone(), release.clone());
-            let mut seen = Vec::new();
-            self.unseen.retain(|at| {
-                let is_it = self.steps[*at].id == member.id && member.state == "ready";
-                seen.extend(is_it.then_some(*at));
-                !is_it
-            });
-            for at in seen {
+            // What another agent saw may be older than the start.
+            let is_of = |at: &usize| self.steps[*at].id == member.id && self.steps[*at].was_started;
+            let step = self.last_of.get(&process).copied().filter(is_of).filter(|_| member.state == "ready");
+            if let Some(at) = step.filter(|at| self.steps[*at].releases.1.as_ref() != Some(release)) {
                 self.steps[at].releases.1 = Some(release.clone());
-                self.show(at, record.at, format!("after it: a look shows {} ready at {release}", member.name));
+                self.show(at, record.at, format!("a look shows {} ready at {release}", member.name));
             }
         }
     }
@@ -186,10 +180,13 @@ impl Step {
         match said.event.as_str() {
             "member_stopping" | "member_stopped" | "member_started" => {
                 let (from, _) = self.down.unwrap_or((at, None));
-                self.down = Some((from, None));
+                (self.down, self.was_started) = (Some((from, None)), said.event == "member_started");
+                if !self.was_started {
+                    self.releases.1 = None;
+                }
             }
             "member_ready" => {
-                self.down = self.down.map(|(from, to)| (from, to.or(Some(at))));
+                (self.down, self.was_started) = (self.down.map(|(from, to)| (from, to.or(Some(at)))), true);
                 if !matches!(self.outcome, Outcome::PutBack | Outcome::KeptNew) {
                     self.outcome = Outcome::Done;
                 }

@@ -41,7 +41,7 @@ fn a_step_has_its_releases_how_long_it_was_down_and_its_evidence() {
             "9 ready, and was for the soak time",
             "10 the step lock is gone",
             "11 hook of no name ran",
-            "12 after it: a look shows m1 ready at 3.6.0",
+            "12 a look shows m1 ready at 3.6.0",
         ]
     );
 }
@@ -76,4 +76,26 @@ fn a_step_ends_as_its_events_say() {
         let outcomes: Vec<_> = told_of(lines).iter().map(|step| step.outcome).collect();
         assert_eq!(outcomes, expected, "{what}");
     }
+}
+
+/// A look that shows the same as the one before is no event: a release that was seen before the end stands after it.
+#[test]
+fn each_step_of_a_member_has_the_release_that_it_reached() {
+    let step = |at: u64, release: &str| {
+        format!(
+            "{} h1 step_locked m1\n{} h1 member_stopping m1\n{} h2 seen m1@3.5.0\n{} h1 member_started m1\n{} h2 seen m1@9.9.9\n\
+             {} h1 seen m1@{release} m2\n{} h1 member_ready m1\n{} h1 step_unlocked m1\n",
+            at,
+            at + 1,
+            at + 2,
+            at + 3,
+            at + 4,
+            at + 5,
+            at + 6,
+            at + 7
+        )
+    };
+    let steps = told_of(&format!("0 h1 seen m1@3.5.0 m2\n{}{}", step(1, "3.6.0"), step(10, "3.7.0")));
+    let reached: Vec<_> = steps.iter().map(|step| step.releases.1.as_deref()).collect();
+    assert_eq!(reached, [Some("3.6.0"), Some("3.7.0")]);
 }
