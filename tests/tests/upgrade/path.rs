@@ -42,7 +42,7 @@ async fn a_report_names_every_member_and_the_result(system: System) {
     all_must_be(&agents, 0, "done");
     let target = rollout.to.release.to_string();
     for (agent, report) in agents.iter().zip(&reports) {
-        let html = std::fs::read_to_string(report).unwrap_or_else(|error| panic!("{report}: {error}: {agent}"));
+        let html = std::fs::read_to_string(report).expect("there is a report");
         assert!(html.contains(agent.message()) && html.contains("<dt>Exit</dt><dd>0, done</dd>"), "{html}");
         assert!(html.contains("<dt>Most down at a time</dt><dd>1</dd>"), "{html}");
         for member in &rollout.layout().members {
