@@ -36,6 +36,7 @@ pub(super) async fn backup(typed: &cli::Backup) -> Result<Outcome, Trouble> {
         Err(why @ NotTaken::NoRoom { .. }) => Ok(no_room(why.to_string())),
         Err(why @ NotTaken::Folder { .. }) if typed.dir.is_some() => Err(Trouble::Usage(format!("--dir {why}"))),
         Err(why @ NotTaken::Folder { .. }) => Err(Trouble::Usage(format!("backup.dir {why}"))),
+        Err(why @ NotTaken::Unwritable { .. }) => Err(Trouble::System(why.to_string())),
         Err(NotTaken::Observe(error)) => Err(error.into()),
         Err(why @ NotTaken::NoMember(_)) => Err(Trouble::NoAnswer(why.to_string())),
     }

@@ -43,11 +43,8 @@ fn is_own(next: &Next) -> bool {
 
 /// A run has the cluster for as long as an agent is at work on it. One that failed has a member to be seen to first.
 fn run_in_hand(case: &Case) -> Option<Next> {
-    match &case.current_run()?.state {
-        RunState::Failed { member, why, .. } => {
-            return Some(Next::Refuse(Refusal::Failed { member: *member, why: why.clone() }));
-        }
-        _ => {}
+    if let RunState::Failed { member, why, .. } = &case.current_run()?.state {
+        return Some(Next::Refuse(Refusal::Failed { member: *member, why: why.clone() }));
     }
     let seats = coming_or_going(case.current_run()?, case.view);
     if !seats.is_empty() {

@@ -62,7 +62,9 @@ async fn the_hosts_make_one_backup_before_the_first_stop(system: System) {
     let rollout = with_backup(case).await;
     let agents = rollout.all("run").await;
     all_must_be(&agents, 0, "done");
-    let [file] = &all_files(&rollout)[..] else { panic!("one file: {:?}", all_files(&rollout)) };
+    let files = all_files(&rollout);
+    assert_eq!(files.len(), 1, "one host has one: {files:?}");
+    let file = &files[0];
     for agent in &agents {
         let said = &agent.result.as_ref().expect("an object")["backup"];
         assert_eq!(said["file"], file.to_string_lossy().as_ref(), "every host says where it is: {agent}");

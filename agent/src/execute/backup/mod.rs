@@ -4,7 +4,7 @@
 mod kept;
 
 use std::{
-    fs,
+    fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
@@ -53,8 +53,12 @@ pub struct Taken {
 /// Why there is none. Then no file is left.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTaken {
+    /// There is none.
     #[error("{folder}: {why}")]
     Folder { folder: String, why: String },
+    /// It cannot be written to, or others may.
+    #[error("{folder}: {why}")]
+    Unwritable { folder: String, why: String },
     #[error("{folder} has {free} bytes free, and a backup may take {wanted}")]
     NoRoom { folder: String, wanted: u64, free: u64 },
     #[error("{}", with_causes(.0))]
@@ -101,28 +105,30 @@ pub async fn take(cluster: &Cluster, to: &Backup, percent: &AtomicU8) -> Result<
 /// Whether files can be made there, as far as that is seen without a try.
 ///
 /// # Errors
-/// [`NotTaken::Folder`].
+/// [`NotTaken::Folder`], [`NotTaken::Unwritable`].
 pub fn check_folder(dir: &Path) -> Result<(), NotTaken> {
     let unusable = |why: String| NotTaken::Folder { folder: dir.display().to_string(), why };
     if !fs::metadata(dir).map_err(|error| unusable(with_causes(&error)))?.is_dir() {
         return Err(unusable("expected a folder".into()));
     }
-    Place::named(&dir.join("backup"))
-        .and_then(|place| place.check_writable())
-        .map_err(|error| unusable(with_causes(&error)))
+    let place = Place::named(&dir.join("backup"));
+    place.and_then(|place| place.check_writable()).map_err(|error| unwritable(dir, &error.source))
+}
+
+fn unwritable(folder: &Path, error: &io::Error) -> NotTaken {
+    NotTaken::Unwritable { folder: folder.display().to_string(), why: error.to_string() }
 }
 
 /// What a host wants of the folder before a run: it can be written to, and has room for the largest database. Gives what is to be known all
 /// the same.
 ///
 /// # Errors
-/// [`NotTaken::Folder`], [`NotTaken::NoRoom`].
+/// As [`check_folder`], and [`NotTaken::NoRoom`].
 pub fn check(playbook: &Playbook, view: Option<&ClusterView>) -> Result<Option<String>, NotTaken> {
     let Some(Backup { dir, .. }) = &playbook.backup else { return Ok(None) };
     check_folder(dir)?;
     let folder = dir.display().to_string();
-    let free =
-        room::free(dir).map_err(|error| NotTaken::Folder { folder: folder.clone(), why: with_causes(&error) })?;
+    let free = room::free(dir).map_err(|error| unwritable(dir, &error))?;
     let bytes = view.into_iter().flat_map(ClusterView::reports).map(|report| u64::try_from(report.db_bytes));
     let wanted = bytes.filter_map(Result::ok).max().unwrap_or_default();
     match free < wanted {
@@ -158,12 +164,11 @@ async fn save(
     (is_etcd, percent): (bool, &AtomicU8),
 ) -> Result<Result<Saved, NotTold>, NotTaken> {
     let folder = path.parent().unwrap_or(path);
-    let unusable = |why: String| NotTaken::Folder { folder: folder.display().to_string(), why };
-    let failed = |error: FileError| unusable(with_causes(&error));
-    let free = room::free(folder).map_err(|error| unusable(with_causes(&error)))?;
+    let failed = |error: FileError| unwritable(folder, &error.source);
+    let free = room::free(folder).map_err(|error| unwritable(folder, &error))?;
     let place = Place::named(path).map_err(failed)?;
     let unfinished = place.begin().map_err(failed)?;
-    let file = unfinished.file.try_clone().map_err(|error| unusable(with_causes(&error)))?;
+    let file = unfinished.file.try_clone().map_err(|error| unwritable(folder, &error))?;
     match observer.save_database(member.id, file, (folder, free), (is_etcd, percent)).await {
         Ok(saved) => unfinished.finish().map(|()| Ok(saved)).map_err(failed),
         Err(why) => Ok(Err(why)),

@@ -69,6 +69,9 @@ struct More<'a> {
     hashes: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<u64>,
+    /// How much of a backup is had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percent: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,6 +126,8 @@ impl<'a> More<'a> {
                 more.why = Some(text(why));
                 (more.hazards, more.accepted) = (hazards(warning), matches!(warning, Warning::Accepted { .. }));
             }
+            RunEvent::BackingUp { percent } => more.percent = Some(*percent),
+            RunEvent::BackedUp { path, .. } => more.to = Some(text(path)),
             RunEvent::LettingPollsEnd { seconds, .. } => more.seconds = Some(*seconds),
             RunEvent::DataPutAside { path, .. } => more.to = Some(text(path)),
             RunEvent::HookRan { hook, .. } => more.hook = Some(*hook),

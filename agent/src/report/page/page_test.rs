@@ -42,6 +42,11 @@ fn rollout() -> String {
         ("00.100", "seen", seen([led, old, old], "3.5")),
         ("00.200", "joined", String::new()),
         ("00.300", "warning", accepted.to_owned()),
+        (
+            "00.350",
+            "backed_up",
+            ",\"member\":\"m2\",\"member_id\":\"2\",\"to\":\"/var/backups/orders-c1.db\"".to_owned(),
+        ),
         ("00.400", "handed_over", format!("{of},\"to\":\"m2\"")),
         ("00.500", "step_locked", of.to_owned()),
         ("00.600", "member_stopping", of.to_owned()),
@@ -97,6 +102,7 @@ fn what_files_say_is_text_and_nothing_else() {
         ("member_stopping", of.clone()),
         ("member_failed", of.clone()),
         ("warning", of.clone()),
+        ("backed_up", of.clone()),
         ("x<b>", format!(",\"new<i>\":\"{hostile}\"")),
         (
             "ended",

@@ -47,6 +47,7 @@ pub(super) struct Said {
     pub(super) members: Vec<SaidMember>,
     pub(super) hashes: Option<bool>,
     pub(super) seconds: Option<u64>,
+    pub(super) percent: Option<u8>,
     pub(super) exit: Option<u8>,
     pub(super) reason: Option<String>,
     pub(super) message: Option<String>,

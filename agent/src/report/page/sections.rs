@@ -55,6 +55,12 @@ pub(super) fn head(story: &Story) -> Markup {
                 @if !story.runs.is_empty() {
                     div class="wide" { dt { "Run" } dd { code { (story.runs.join(", ")) } } }
                 }
+                @for (member, host, file) in &story.backups {
+                    div class="wide" {
+                        dt { "Backup" }
+                        dd { "the database of " (member) ", on " (host) " as " code { (file) } }
+                    }
+                }
                 @if !story.cluster_ids.is_empty() {
                     div class="wide" {
                         dt { "Cluster id" }

@@ -38,6 +38,8 @@ pub(super) struct Story {
     pub(super) cluster_ids: BTreeSet<String>,
     pub(super) runs: Vec<String>,
     pub(super) hosts: BTreeSet<String>,
+    /// Whose database was saved, on which host, and where it lies there.
+    pub(super) backups: Vec<(String, String, String)>,
     /// What is to be done, where an event says so: its kind, and the release at its end.
     pub(super) kind: Option<String>,
     pub(super) to: Option<String>,
@@ -89,6 +91,10 @@ impl Story {
         }
         if let Some(id) = said.cluster_id.as_ref().filter(|_| self.cluster_ids.len() < 10) {
             self.cluster_ids.insert(id.clone());
+        }
+        if said.event == "backed_up" && self.backups.len() < MOST_ENDS {
+            let member = said.member.clone().unwrap_or_default();
+            self.backups.push((member, said.host.clone(), said.to.clone().unwrap_or_default()));
         }
         if said.event == "begun" {
             self.cluster = said.cluster.clone().or(self.cluster.take());

@@ -64,7 +64,7 @@ fn shape(shape: Shape) -> String {
         Shape::Requirement => "a requirement".into(),
         Shape::Window => "a window".into(),
         Shape::Digest => "a digest".into(),
-        Shape::Count(most) => format!("a number from 1 to {most}").into(),
+        Shape::Count(most) => format!("a number from 1 to {most}"),
         Shape::Bool => "true or false".into(),
         Shape::Choice(words) => words.join(" or "),
     }
