@@ -146,7 +146,14 @@ async fn what_differs_from_a_committed_entry_ends_a_member_only_if_its_leader_is
     voted.expect("one whose log is longer has this member's vote");
     assert_eq!(appended(group, term, term + 1).await, 1, "it is answered, by a refusal");
     assert_eq!(group.fault(), None);
-    assert_eq!(appended(group, term, term + 2).await, 0);
+    // Where it has stood for election itself meanwhile, that leader is outdated as well.
+    let mut leads = term + 2;
+    while appended(group, term, leads).await > 0 {
+        assert_eq!(group.fault(), None);
+        leads += 2;
+        assert!(leads < term + 100, "it is never the last to stand");
+        drop(group.answer(LIAR, ballot(leads, LIAR)).await);
+    }
     let why = group.fault().expect("one of the two has lost what it had acknowledged");
     assert!(why.contains("differs from this one's in entry 2, which was committed"), "{why}");
 }
