@@ -32,6 +32,7 @@ mod own_data;
 mod own_store;
 pub mod port_owner;
 pub mod prepare;
+mod probe;
 mod process;
 mod process_member;
 mod releases;

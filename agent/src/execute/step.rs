@@ -29,7 +29,7 @@ use crate::{
     machine::act::Event,
     observe::HandOver,
     plan::Verb,
-    playbook::{Hooks, POLLS, expand_all},
+    playbook::{POLLS, Playbook, expand_all},
 };
 
 /// How long a member is looked at anew that is another process each time.
@@ -267,15 +267,16 @@ impl OwnNode {
     }
 
     /// Hooks with this member and a release in place of their templates.
-    fn expanded(&self, hooks: &[Vec<String>], release: &Release) -> Result<Vec<Vec<String>>, ActError> {
+    pub(super) fn expanded(&self, hooks: &[Vec<String>], release: &Release) -> Result<Vec<Vec<String>>, ActError> {
         let context = self.node.context(release);
         hooks.iter().map(|argv| expand_all(argv, &context).map_err(ActError::from)).collect()
     }
 
     /// Refuses a hook that others may change.
-    pub(super) fn check_hooks(&self, hooks: &Hooks, release: &Release) -> Result<(), ActError> {
-        let mut all = self.expanded(&hooks.before_node, release)?;
-        all.extend(self.expanded(&hooks.after_node, release)?);
+    pub(super) fn check_hooks(&self, playbook: &Playbook, release: &Release) -> Result<(), ActError> {
+        let mut all = self.expanded(&playbook.hooks.before_node, release)?;
+        all.extend(self.expanded(&playbook.hooks.after_node, release)?);
+        all.extend(self.expanded(playbook.strategy.probe.as_slice(), release)?);
         all.iter().try_for_each(|argv| hook::check(argv).map_err(ActError::from))
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use proto::{MemberId, Release};
 
-use super::{Abort, Execution, error::ActError, port_owner::who_listens, send::Saying};
+use super::{Abort, Execution, error::ActError, port_owner::who_listens, probe::Probed, send::Saying};
 use crate::{
     event::RunEvent,
     host::{
@@ -67,7 +67,7 @@ impl Execution<'_> {
     pub(super) async fn await_ready(&mut self, member: MemberId, on: Option<Binary>) -> Result<Event, Abort> {
         let deadline = Instant::now() + self.playbook.strategy.health;
         let soak = if on.is_some() { self.playbook.strategy.soak } else { Duration::ZERO };
-        let mut ready_since = None;
+        let (mut ready_since, mut probed) = (None, Probed::default());
         let mut was_started_again = false;
         loop {
             let began = Instant::now();
@@ -77,6 +77,14 @@ impl Execution<'_> {
             }
             match judged {
                 Judged::Ready => {
+                    if let Some(why) = self.probe(member, on, &mut probed).await {
+                        ready_since = None;
+                        if Instant::now() >= deadline + soak {
+                            return Ok(self.not_ready(member, why));
+                        }
+                        tokio::time::sleep(READY_PROBE_GAP).await;
+                        continue;
+                    }
                     let since = *ready_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < soak {
                         self.say_how_far_the_soak_is(since.elapsed(), soak).await;

@@ -7,6 +7,7 @@ mod new_binary;
 mod others;
 mod outside;
 mod preflight;
+mod probe;
 mod removed;
 mod restart;
 mod supervisor;
