@@ -179,10 +179,10 @@ fn no_arrow_between_rooms_turns() {
     for (room, allowed) in [
         ("hazards", &[][..]),
         ("playbook", &["hazards", "sha256", "regular_file", "visible", "boot_clock", "visible"][..]),
-        ("keys", &["unknown"][..]),
+        ("keys", &["sha256", "unknown"][..]),
         ("journal", &["keys", "host", "unknown", "words"][..]),
         ("plan", &["observe", "hazards", "keys", "journal", "unknown"][..]),
-        ("observe", &["playbook", "regular_file", "calendar", "words"][..]),
+        ("observe", &["playbook", "regular_file", "calendar", "sha256", "words"][..]),
         ("store", &["keys", "observe", "boot_clock", "unknown", "words"][..]),
         ("machine", &["keys", "observe", "plan", "journal", "unknown"][..]),
         ("host", &["keys", "guarded", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),

@@ -1,6 +1,6 @@
 //! `agent backup`: the database of the member that has most, in a file. Touches no member.
 
-use std::{path::Path, sync::atomic::AtomicU8};
+use std::sync::atomic::AtomicU8;
 
 use serde_json::json;
 
@@ -43,7 +43,7 @@ pub(super) async fn backup(typed: &cli::Backup) -> Result<Outcome, Trouble> {
 }
 
 fn told(taken: Taken, beside: Option<String>) -> Outcome {
-    let Taken { member, names, path, saved: Saved { bytes, revision }, removed, newer } = taken;
+    let Taken { member, names, path, saved: Saved { bytes, revision, sha256 }, removed, newer } = taken;
     let member = names.short(member);
     let of = revision.map_or_else(String::new, |revision| format!(" at revision {revision}"));
     let message = format!("the database of {member}{of} is saved as {}", path.display());
@@ -51,13 +51,11 @@ fn told(taken: Taken, beside: Option<String>) -> Outcome {
     removed.iter().for_each(|name| text += &format!("removed: {name}\n"));
     let newer = newer.iter().map(|name| format!("{name} is of a time that is to come: it is left, and not counted"));
     let mut facts = Facts { warnings: beside.into_iter().chain(newer).collect(), ..Facts::default() };
-    let saved = shown(&path, bytes, &member, (revision.map(|at| at.0), &removed));
-    facts.more.insert("backup".into(), saved);
+    facts.more.insert(
+        "backup".into(),
+        json!({ "file": path.to_string_lossy(), "bytes": bytes, "member": member, "revision": revision.map(|at| at.0), "sha256": sha256, "removed": removed }),
+    );
     Outcome { stop: stop(Reason::BackedUp, message, None), facts, text }
-}
-
-fn shown(path: &Path, bytes: u64, member: &str, (revision, removed): (Option<i64>, &[String])) -> serde_json::Value {
-    json!({ "file": path.to_string_lossy(), "bytes": bytes, "member": member, "revision": revision, "removed": removed })
 }
 
 fn no_room(message: String) -> Outcome {

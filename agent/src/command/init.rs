@@ -1,8 +1,9 @@
 //! `agent init`: a playbook from a live cluster, for the members that run on this host. Asks, and writes one file.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs,
     io::{self, Write},
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     time::Duration,
 };
@@ -254,20 +255,25 @@ pub(super) fn is_there(file: &Path) -> Trouble {
     Trouble::Usage(format!("{} is there already; --force writes over it", file.display()))
 }
 
-/// Through no link: what has the name is replaced, or in the way.
+/// Through no link, and in full or not at all: a file or a link that has the name is replaced, or in the way.
 pub(super) fn write(file: &Path, text: &str, force: bool) -> Result<(), Trouble> {
-    let made = if force { fs::remove_file(file).or_else(absent_is_fine) } else { Ok(()) }
-        // Made since it was looked for, it is not ours.
-        .and_then(|()| OpenOptions::new().write(true).create_new(true).open(file))
-        .and_then(|mut opened| opened.write_all(text.as_bytes()));
-    made.map_err(|error| match error.kind() {
+    let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => is_there(file),
         _ => Trouble::System(format!("{} cannot be written: {error}", file.display())),
-    })
-}
-
-fn absent_is_fine(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+    };
+    if let Ok(seen) = fs::symlink_metadata(file)
+        && !(seen.is_file() || seen.is_symlink())
+    {
+        return Err(Trouble::Usage(format!("{} is no file, and stays as it is", file.display())));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // As any program makes a file.
+    let mut made = tempfile::Builder::new();
+    let mut made = made.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder).map_err(failed)?;
+    made.write_all(text.as_bytes()).and_then(|()| made.as_file().sync_all()).map_err(failed)?;
+    // Made since it was looked for, it is not ours.
+    let named = if force { made.persist(file) } else { made.persist_noclobber(file) };
+    named.map(drop).map_err(|error| failed(error.error))
 }
 
 #[cfg(test)]
@@ -290,6 +296,8 @@ mod tests {
             }
         }
         assert!(write(folder.path(), "ours", true).is_err());
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert!(write(&at("pipe"), "ours", true).is_err() && !fs::symlink_metadata(at("pipe")).unwrap().is_file());
     }
 
     #[test]

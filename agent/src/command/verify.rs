@@ -11,7 +11,7 @@ use crate::{
     cli,
     event::trouble::Trouble,
     host::files::room,
-    observe::{Observer, peers::PeerUrls, view::Report},
+    observe::{Observer, database, peers::PeerUrls, view::Report},
     plan::expected_members::{Difference, differences},
     playbook::Playbook,
     report::{
@@ -23,7 +23,7 @@ use crate::{
 
 /// A member that waits for this is down: nobody waits longer for those that may be down, too.
 const LIMIT: Duration = Duration::from_secs(5);
-/// One part of so many is asked for beside the database, which may grow until it is written down.
+/// One part of so many is asked for beside the database, at least, which may grow until it is written down.
 const SPARE: u64 = 10;
 
 /// Compares the members with those that are expected.
@@ -72,11 +72,11 @@ pub(super) async fn storage(typed: &cli::Storage) -> Result<Outcome, Trouble> {
 }
 
 fn room_for(dir: &Path, free: u64, largest: u64) -> Outcome {
-    let wanted = largest.saturating_add(largest / SPARE);
+    let wanted = largest.saturating_add(largest / SPARE).max(database::room_for(largest));
     let (reason, has) = if free < wanted { (Reason::NoRoom, "too little") } else { (Reason::Room, "enough") };
     let megabytes = |bytes: u64| format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10);
     let message = format!(
-        "{} has {} free, {has} for a backup of {} (the largest member's database, and a tenth)",
+        "{} has {} free, {has} for a backup of {} (the largest member's database, and some more)",
         dir.display(),
         megabytes(free),
         megabytes(wanted)
@@ -150,14 +150,20 @@ mod tests {
 
     #[test]
     fn a_backup_wants_room_for_the_largest_database_and_a_tenth() {
-        for (free, largest, exit) in
-            [(110, 100, 0), (109, 100, 3), (0, 0, 0), (u64::MAX, u64::MAX, 0), (5, u64::MAX, 3)]
-        {
+        let small = 16 << 20;
+        for (free, largest, exit) in [
+            (1_100_000_000, 1_000_000_000, 0),
+            (1_099_999_999, 1_000_000_000, 3),
+            (small, 0, 0), // a backup itself wants no less
+            (small + 99, 100, 3),
+            (u64::MAX, u64::MAX, 0),
+            (5, u64::MAX, 3),
+        ] {
             let Outcome { stop, text, .. } = room_for(Path::new("/backup"), free, largest);
             assert_eq!((stop.exit, stop.next.is_some()), (exit, exit == 3), "{text}");
         }
         let Outcome { text, .. } = room_for(Path::new("/backup"), 12_345_678, 2_000_000_000);
-        let expected = "/backup has 12.3 MB free, too little for a backup of 2200.0 MB (the largest member's database, and a tenth)\n";
+        let expected = "/backup has 12.3 MB free, too little for a backup of 2200.0 MB (the largest member's database, and some more)\n";
         assert_eq!(text, expected);
     }
 }

@@ -124,6 +124,11 @@ pub enum RunEvent<'a> {
         member: MemberId,
         hook: &'a str,
     },
+    /// The user's own health check of a member does not pass, or not for the same reason as before.
+    ProbeFailed {
+        member: MemberId,
+        why: &'a str,
+    },
     HookFailed {
         member: MemberId,
         hook: &'a str,
@@ -260,6 +265,7 @@ impl RunEvent<'_> {
             Self::Mended { .. } => "member_mended",
             Self::NodeStarted { .. } => "node_started",
             Self::HookRan { .. } => "hook_ran",
+            Self::ProbeFailed { .. } => "probe_failed",
             Self::HookFailed { .. } => "hook_failed",
             Self::DataPutAside { .. } => "data_put_aside",
             Self::NewcomerAdded { .. } => "newcomer_added",
@@ -303,6 +309,7 @@ impl RunEvent<'_> {
             | Self::CommandAwaited { member, .. }
             | Self::HostAwaited { member }
             | Self::HookRan { member, .. }
+            | Self::ProbeFailed { member, .. }
             | Self::HookFailed { member, .. } => Some(*member),
             Self::HandedOver { from, .. } => Some(*from),
             Self::Waiting(wait) => wait.member(),

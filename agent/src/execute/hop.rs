@@ -1,6 +1,6 @@
 //! Which hop of its way this host is on, and the change to another one. What is due is decided in `plan/hops.rs`.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use proto::Release;
 
@@ -18,7 +18,7 @@ use crate::{
     machine::act::Event,
     observe::{Observer, awake::within, view::ClusterView},
     plan::{Me, Verb, hops},
-    playbook::{Hooks, Hop, Playbook},
+    playbook::{Hop, Playbook},
     report::Reporter,
     store::{Store, stored},
 };
@@ -94,9 +94,7 @@ impl Execution<'_> {
         };
         for hop in later {
             let side = self.install(at, &hop.to, &hop.artifact).await.map_err(of_hop(&hop.to))?;
-            let strategy = &self.playbook.strategy;
-            let warnings =
-                self.host.nodes[at].check_hop((&before, &side), &self.playbook.hooks, &strategy.accept_hazards).await;
+            let warnings = self.host.nodes[at].check_hop((&before, &side), &self.playbook).await;
             warnings.map_err(of_hop(&hop.to))?.iter().for_each(|warning| self.warn(warning));
             before = side;
         }
@@ -109,12 +107,12 @@ impl OwnNode {
     pub(super) async fn check_hop(
         &self,
         (before, after): (&Side, &Side),
-        hooks: &Hooks,
-        accepted: &BTreeSet<String>,
+        playbook: &Playbook,
     ) -> Result<Vec<String>, ActError> {
+        let accepted = &playbook.strategy.accept_hazards;
         self.check(before, &after.release).await?;
         self.check_safe(after).await?;
-        self.check_hooks(hooks, &after.release)?;
+        self.check_hooks(playbook, &after.release)?;
         self.check_known_hazards(&before.release, after, accepted).await?;
         self.check_settings((before, after), accepted).await?;
         self.check_v2_ahead((before, after), accepted).await?;

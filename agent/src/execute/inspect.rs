@@ -231,8 +231,7 @@ async fn inspect_later(
     for hop in later {
         let after = installed(&own, hop).await.map_err(of_hop(&hop.to))?;
         if let (Some(before), Some(after)) = (&before, &after) {
-            let accepted = &playbook.strategy.accept_hazards;
-            let checked = own.check_hop((before, after), &playbook.hooks, accepted).await;
+            let checked = own.check_hop((before, after), playbook).await;
             warnings.extend(checked.map_err(of_hop(&hop.to))?);
         }
         if after.is_none() {
@@ -283,7 +282,7 @@ async fn inspect_node(
                 Some(executable) => Some(own.must_be(executable, to).await?),
                 None => None,
             };
-            own.check_hooks(&playbook.hooks, to)?;
+            own.check_hooks(playbook, to)?;
             own.check(&current, to).await?;
             new
         }
@@ -296,7 +295,7 @@ async fn inspect_node(
     for side in [Some(&current), target.as_ref()].into_iter().flatten() {
         own.check_config_file(side).await?;
     }
-    own.check_hooks(&playbook.hooks, &current.release)?;
+    own.check_hooks(playbook, &current.release)?;
     // A release that is not there yet is tried by the run.
     let mut warnings = own.check_unit(&current, &playbook.strategy, Trying::Look).await?;
     warnings.extend(capability_warning);

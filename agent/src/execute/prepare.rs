@@ -19,6 +19,7 @@ use super::{
 use crate::{
     event::{RunEvent, trouble::Trouble},
     host::{
+        blocking::blocking,
         process::cgroup,
         release::{
             artifact::{self, Underway},
@@ -93,7 +94,8 @@ impl Execution<'_> {
         self.check_own_certificate()?.iter().for_each(|warning| self.warn(warning));
         if self.me.verb != Verb::Rollback {
             // Whether one is still owed is not known yet.
-            match backup::check(&self.playbook, None) {
+            let playbook = self.playbook.clone();
+            match blocking(move || backup::check(&playbook, None)).await {
                 Ok(warning) => warning.iter().for_each(|warning| self.warn(warning)),
                 Err(why) => self.warn(&format!("no backup can be made on this host: {why}")),
             }
@@ -110,7 +112,7 @@ impl Execution<'_> {
             node.check(&sides.old, &sides.new.release).await?;
             for side in [&sides.old, &sides.new] {
                 node.check_safe(side).await?;
-                node.check_hooks(&self.playbook.hooks, &side.release)?;
+                node.check_hooks(&self.playbook, &side.release)?;
             }
             node.check_runtime(&sides.new).await?;
             for side in [&sides.old, &sides.new] {

@@ -140,10 +140,14 @@ impl Txn {
         Self { compares, ops: vec![Op::PutRun(seen.value.with_membership(membership))] }
     }
 
-    /// Writes into the run which backup was made for it.
-    pub fn note_backup(seen: &At<Run>, backup: Arc<Backup>) -> Self {
+    /// Writes into the run which backup was made for it: under the baton that it was made under, as whoever has another may have made
+    /// another since, and removed this one.
+    pub fn note_backup(baton: Revision, seen: &At<Run>, backup: Arc<Backup>) -> Self {
         let run = Run { backup: Some(backup), ..seen.value.clone() };
-        Self { compares: vec![run_is(Some(seen))], ops: vec![Op::PutRun(run)] }
+        Self {
+            compares: vec![compare(KeyName::Baton, Is::Created(baton)), run_is(Some(seen))],
+            ops: vec![Op::PutRun(run)],
+        }
     }
 
     /// Pauses the run, or lifts its pause. Who is about to put the step lock compares the run, so no step begins after it.

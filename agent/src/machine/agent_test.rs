@@ -68,12 +68,38 @@ fn a_backup_is_made_once_and_then_written_into_the_run() {
     assert_eq!(driven.then(Event::Yes(created)), "look, back up, look, run rolling");
     let again = Event::No(Box::new(driven.keys.clone()));
     assert_eq!(driven.then(again), "look, run rolling", "the run has changed meanwhile; the file is as good as before");
+    driven.keys.run.as_mut().unwrap().value.backup = Some(crate::machine::driven::backup());
+    assert_eq!(driven.then(Event::Yes(Revision(9))), "look, hook, note planned step, look, put step");
+}
+
+/// Whoever had the baton meanwhile may have made another, and removed this one.
+#[test]
+fn a_backup_is_not_noted_once_the_baton_is_lost() {
+    let mut driven = backing_up();
+    let created = driven.keys.baton.as_ref().unwrap().created;
+    assert_eq!(driven.then(Event::Yes(created)), "look, back up, look, run rolling");
     driven.keys.baton = None;
     let again = Event::No(Box::new(driven.keys.clone()));
-    assert_eq!(driven.then(again), "look, run rolling", "nor does it matter who has the baton by now");
-    driven.keys.run.as_mut().unwrap().value.backup = Some(crate::machine::driven::backup());
+    assert_eq!(driven.then(again), "look, take baton");
     driven.keys.baton = Some(baton(1, 1));
-    assert_eq!(driven.then(Event::Yes(Revision(9))), "look, take baton", "another taking");
+    assert_eq!(driven.then(Event::Yes(created)), "look, back up, look, run rolling");
+}
+
+/// However long it takes until a member may go.
+#[test]
+fn a_backup_is_noted_though_nobody_may_go_now() {
+    let mut driven = backing_up();
+    let created = driven.keys.baton.as_ref().unwrap().created;
+    let mut act = driven.agent.on(Event::Yes(created));
+    let mut words = Vec::new();
+    while let Some(asked) = act {
+        words.push(crate::machine::driven::word(&asked));
+        if asked == Act::BackUp {
+            driven.view = samples::view("1+ 2. 3*");
+        }
+        act = driven.answer(&asked);
+    }
+    assert_eq!(words.join(", "), "look, back up, look, run rolling");
 }
 
 #[test]

@@ -49,6 +49,9 @@ impl Agent {
             return self.leave(ending);
         }
         self.sees_own_data(&looked);
+        if let Some(act) = self.note_backup(&looked) {
+            return act;
+        }
         let Some(next) = self.next(&looked, None) else { return self.unanswered(&looked) };
         if self.me.verb == Verb::Resume && self.may_resume {
             let takes_up = matches!(next, Next::Move { .. } | Next::Members(Move::Note(_)));
@@ -176,12 +179,24 @@ impl Agent {
 
     /// Whoever has the baton makes it, so that not every host does.
     fn back_up(&mut self, keys: &Keys, fresh: u128) -> Act {
-        let Some(run) = &keys.run else { return self.look() };
-        match &self.backup {
-            Some((of, backup)) if *of == run.value.id => self.send(Txn::note_backup(run, backup.clone()), Then::Look),
-            _ if self.baton.is_none() => self.take_baton(TakeId(fresh)),
-            _ => self.ask(Phase::BackingUp(run.value.id), Act::BackUp),
+        match (&keys.run, self.baton) {
+            (None, _) => self.look(),
+            (Some(_), None) => self.take_baton(TakeId(fresh)),
+            (Some(run), Some(_)) => self.ask(Phase::BackingUp(run.value.id), Act::BackUp),
         }
+    }
+
+    /// What was saved is written down whatever comes next. Without the baton it is forgotten: another may have been made since.
+    fn note_backup(&mut self, looked: &Looked) -> Option<Act> {
+        let keys = looked.keys.as_ref()?;
+        let (of, backup) = self.backup.take()?;
+        let (run, baton) = keys.run.as_ref().zip(self.baton)?;
+        let is_owed = run.value.id == of && run.value.backup.is_none() && !run.value.is_over();
+        is_owed.then(|| {
+            let txn = Txn::note_backup(baton.created, run, backup.clone());
+            self.backup = Some((of, backup));
+            self.send(txn, Then::Look)
+        })
     }
 
     pub(super) fn take_baton(&mut self, take: TakeId) -> Act {

@@ -74,7 +74,7 @@ pub(super) fn pause() -> Arc<Pause> {
 
 pub(super) fn backup() -> Arc<Backup> {
     let (host_name, path) = (Arc::from("here"), Arc::from("/b"));
-    Arc::new(Backup { host_name, path, member: MemberId(2), revision: None, bytes: 1 })
+    Arc::new(Backup { host_name, path, member: MemberId(2), revision: None, sha256: None, bytes: 1 })
 }
 
 /// A run in this state, and every host at work.

@@ -36,7 +36,14 @@ mod tests {
     };
 
     fn backup() -> Arc<Backup> {
-        Arc::new(Backup { host_name: "h2".into(), path: "/b".into(), member: MemberId(2), revision: None, bytes: 1 })
+        Arc::new(Backup {
+            host_name: "h2".into(),
+            path: "/b".into(),
+            member: MemberId(2),
+            revision: None,
+            sha256: None,
+            bytes: 1,
+        })
     }
 
     #[test]

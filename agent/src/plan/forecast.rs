@@ -141,7 +141,14 @@ pub fn forecast(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence
 /// Whose database it will be, and where it will lie, is not known.
 pub(super) fn foreseen_backup() -> Arc<Backup> {
     let unknown: Arc<str> = Arc::from("");
-    Arc::new(Backup { host_name: unknown.clone(), path: unknown, member: MemberId(0), revision: None, bytes: 0 })
+    Arc::new(Backup {
+        host_name: unknown.clone(),
+        path: unknown,
+        member: MemberId(0),
+        revision: None,
+        sha256: None,
+        bytes: 0,
+    })
 }
 
 /// What this host's earlier agent left, and what is nobody's, is out of the way by then.
@@ -243,6 +250,10 @@ impl World<'_> {
                 self.add(Some(member), Action::Await(Wait::Ready { member }), false);
                 self.becomes_ready(member);
             }
+            Next::Wait(wait @ Wait::Paused { .. }) => {
+                self.add(None, Action::Await(wait), false);
+                self.keys.run.iter_mut().for_each(|run| run.value.pause = None);
+            }
             Next::Wait(wait @ (Wait::Lowering { target, .. } | Wait::Storage { target, .. })) => {
                 self.add(None, Action::Await(wait), false);
                 self.lowered(Some(target));
@@ -274,7 +285,9 @@ impl World<'_> {
                 self.add(Some(member), Action::Hold, false);
                 self.set_state(RunState::Approved);
             }
-            Next::Finish(Finish::Partial { .. } | Finish::Unseated { .. } | Finish::Approved { .. }) => {
+            Next::Finish(
+                Finish::Partial { .. } | Finish::Closed { .. } | Finish::Unseated { .. } | Finish::Approved { .. },
+            ) => {
                 return Some(End::Unforeseen);
             }
         }

@@ -54,7 +54,9 @@ fn run_in_hand(case: &Case) -> Option<Next> {
     if case.current_run()?.pause.is_some() {
         return None;
     }
-    let members: Vec<_> = case.keys.agents.values().flat_map(|agent| agent.value.seats.members()).collect();
+    // So does one outside its host's window.
+    let at_work = case.keys.agents.values().filter(|agent| !agent.value.is_closed);
+    let members: Vec<_> = at_work.flat_map(|agent| agent.value.seats.members()).collect();
     (!members.is_empty()).then_some(Next::Wait(Wait::Others { members }))
 }
 

@@ -215,6 +215,10 @@ pub enum Finish {
     Unseated {
         seats: Vec<Arc<str>>,
     },
+    /// This host's part is done; the agents of these members wait for their hosts' windows.
+    Closed {
+        members: Vec<MemberId>,
+    },
     /// The run holds before its last member.
     Held {
         member: MemberId,

@@ -56,7 +56,11 @@ fn my_part_is_done(case: &Case) -> Next {
         Some(member) => Next::Wait(Wait::Ready { member: *member }),
         None if left.is_empty() => Next::Wait(Wait::Others { members: at_work }),
         None if !case.is_window_over() => Next::Wait(Wait::OthersToJoin),
-        None if at_work.is_empty() => Next::Finish(Finish::Partial { left }),
+        None if at_work.is_empty() => {
+            let (members, left): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|member| case.keys.has_participant(*member));
+            Next::Finish(if left.is_empty() { Finish::Closed { members } } else { Finish::Partial { left } })
+        }
         None => Next::Wait(Wait::Others { members: at_work }),
     }
 }
@@ -136,7 +140,7 @@ mod tests {
         let go = Restart { member: MemberId(1), direction: Direction::Forward, hand_over: Some(MemberId(3)) };
         assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), Next::Step(Action::Restart(go)));
         samples::with_release(&mut view, 0, "3.5.30");
-        let ends = Next::Finish(Finish::Partial { left: vec![MemberId(2)] });
+        let ends = Next::Finish(Finish::Closed { members: vec![MemberId(2)] });
         assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), ends);
     }
 

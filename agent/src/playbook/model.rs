@@ -243,6 +243,9 @@ pub struct Strategy {
     pub max_learners: usize,
     /// Hazards of the catalogue that are passed, by id.
     pub accept_hazards: BTreeSet<String>,
+    /// The user's own health check of a member that was restarted: an argv list, templates not yet expanded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Vec<String>>,
     /// When this host may begin a step; at any time where nobody says.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "unit::optional_text")]
     pub window: Option<Window>,
@@ -366,6 +369,7 @@ impl Default for Strategy {
             allow_downtime: false,
             max_learners: 1,
             accept_hazards: BTreeSet::new(),
+            probe: None,
             window: None,
         }
     }

@@ -31,7 +31,8 @@ pub struct Window {
     text: String,
     days: Vec<Weekday>,
     from: Time,
-    to: Time,
+    /// The next midnight, where there is none.
+    to: Option<Time>,
     zone: TimeZone,
 }
 
@@ -39,13 +40,14 @@ impl Window {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let [days, times, zone] = text.split(' ').collect::<Vec<_>>()[..] else {
+        let [days, times, zone] = text.split_whitespace().collect::<Vec<_>>()[..] else {
             return Err(format!("`{text}` has not three words"));
         };
         let (from, to) = times.split_once('-').ok_or_else(|| format!("`{times}` is no span of time"))?;
-        let (from, to) = (time(from)?, time(to)?);
-        if from == to {
-            return Err("a window that never opens".to_owned());
+        let to = if to == "24:00" { None } else { Some(time(to)?) };
+        let from = time(from)?;
+        if Some(from) == to {
+            return Err("a window that never opens; a whole day is `00:00-24:00`".to_owned());
         }
         let zone = TimeZone::get(zone).map_err(|_| format!("`{zone}` is no time zone of the IANA database"))?;
         Ok(Self { text: text.to_owned(), days: days_of(days)?, from, to, zone })
@@ -64,9 +66,10 @@ impl Window {
     }
 
     fn on(&self, date: Date) -> Option<(Zoned, Zoned)> {
-        let ends = if self.to > self.from { date } else { date.tomorrow().ok()? };
+        let is_same_day = self.to.is_some_and(|to| to > self.from);
+        let ends = if is_same_day { date } else { date.tomorrow().ok()? };
         let at = |date: Date, time: Time| date.to_datetime(time).to_zoned(self.zone.clone()).ok();
-        Some((at(date, self.from)?, at(ends, self.to)?))
+        Some((at(date, self.from)?, at(ends, self.to.unwrap_or(Time::midnight()))?))
     }
 }
 
@@ -127,6 +130,9 @@ mod tests {
             ("Sat,Sun 08:00-09:00 UTC", "2026-12-05T09:30:00Z", Some("Sun 2026-12-06 08:00 UTC")),
             ("daily 01:00-05:00 UTC", "2026-12-06T05:00:00Z", Some("Mon 2026-12-07 01:00 UTC")),
             ("daily 00:00-23:59 UTC", "2026-12-06T12:00:00Z", None),
+            ("Sat,Sun 00:00-24:00 UTC", "2026-12-05T23:59:59Z", None),
+            ("Sat,Sun 00:00-24:00 UTC", "2026-12-06T00:00:00Z", None),
+            ("Sat,Sun 00:00-24:00 UTC", "2026-12-07T00:00:00Z", Some("Sat 2026-12-12 00:00 UTC")),
             // Clocks are put forward from 02:00 to 03:00 on this Sunday, and back from 03:00 to 02:00 on the other.
             ("Sun 02:15-02:45 Europe/Berlin", "2026-03-29T00:00:00Z", Some("Sun 2026-03-29 03:15 CEST")),
             ("Sun 01:30-02:30 Europe/Berlin", "2026-10-25T00:45:00Z", Some("Sun 2026-11-01 01:30 CET")),
@@ -139,12 +145,12 @@ mod tests {
     #[test]
     fn what_is_no_window_says_why() {
         for (text, why) in [
-            ("Sat 01:00-01:00 UTC", "a window that never opens"),
+            ("Sat 01:00-01:00 UTC", "a window that never opens; a whole day is `00:00-24:00`"),
             ("Sat 01:00-05:00", "`Sat 01:00-05:00` has not three words"),
             ("Saturday 01:00-05:00 UTC", "`Saturday` is no day"),
             ("Sat- 01:00-05:00 UTC", "`` is no day"),
             ("Sat 1:00-05:00 UTC", "`1:00` is no time of day"),
-            ("Sat 01:00-24:00 UTC", "`24:00` is no time of day"),
+            ("Sat 24:00-01:00 UTC", "`24:00` is no time of day"),
             ("Sat 01:00-+5:00 UTC", "`+5:00` is no time of day"),
             ("Sat 01:00 UTC", "`01:00` is no span of time"),
             ("Sat 01:00-05:00 Europe/Berln", "`Europe/Berln` is no time zone of the IANA database"),

@@ -57,6 +57,9 @@ async fn a_backup_is_what_the_systems_own_tools_restore(system: System) {
     assert_eq!(names(&dir), [older[1], own, older[2]], "nothing else is left or gone");
     assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600, "it has everybody's data");
     assert_eq!(said["backup"]["bytes"], fs::metadata(&file).expect("a file").len());
+    let bytes = fs::read(&file).expect("read");
+    let checksum: String = bytes[bytes.len() - 32..].iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(said["backup"]["sha256"], checksum, "{said}");
     if system == System::Etcd {
         // The first revision is nobody's.
         assert_eq!(said["backup"]["revision"], 6, "{said}");

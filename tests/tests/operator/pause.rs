@@ -102,7 +102,11 @@ async fn a_host_outside_its_window_waits_for_it(system: System) {
     let closed = rollout.start(1);
     until_it_waits(&closed, "its window, which opens").await;
     // Nobody waits for it meanwhile.
-    all_must_be(&rollout.run([0, 2]).await, 0, "partial");
+    let others = rollout.run([0, 2]).await;
+    all_must_be(&others, 0, "partial");
+    let is_told =
+        |agent: &tests::ended::Ended| agent.message().ends_with("the agents of m2 wait for their hosts' windows");
+    assert!(others.iter().any(is_told), "{others:?}");
     assert_eq!(rollout.pids()[1], pids[1]);
     closed.process().expect("it runs").signal(rustix::process::Signal::TERM).expect("told");
     closed.ends().await.must_be(10, "interrupted");

@@ -132,7 +132,9 @@ async fn who_wants_another_way_is_refused(system: System) {
     rollout.write();
     let other = rollout.one("run", 1).await;
     other.must_be(6, "other_run");
-    assert!(other.message().contains("it differs in hops"), "{other}");
+    let (to, over) = (&rollout.to.release, over.release);
+    let differs = format!("to (there {to}, in this playbook {over}), hops (there {over}, in this playbook none)");
+    assert!(other.message().ends_with(&differs), "{other}");
     rollout.upgrade = way;
     rollout.upgrade.everybody_comes();
     rollout.write();

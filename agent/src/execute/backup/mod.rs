@@ -26,7 +26,7 @@ use crate::{
     machine::act::Event,
     observe::{
         ObserveError, Observer,
-        database::{NotTold, Saved},
+        database::{NotTold, Saved, room_for},
         view::{ClusterView, Member},
     },
     playbook::{Backup, Cluster, Node, Playbook},
@@ -130,7 +130,7 @@ pub fn check(playbook: &Playbook, view: Option<&ClusterView>) -> Result<Option<S
     let folder = dir.display().to_string();
     let free = room::free(dir).map_err(|error| unwritable(dir, &error))?;
     let bytes = view.into_iter().flat_map(ClusterView::reports).map(|report| u64::try_from(report.db_bytes));
-    let wanted = bytes.filter_map(Result::ok).max().unwrap_or_default();
+    let wanted = bytes.filter_map(Result::ok).max().map(room_for).unwrap_or_default();
     match free < wanted {
         true => Err(NotTaken::NoRoom { folder, wanted, free }),
         false => Ok(beside_the_data(playbook, dir)),
@@ -182,31 +182,43 @@ impl Execution<'_> {
             return Event::Failed("the playbook has no `backup`".into());
         };
         self.tell(RunEvent::BackingUp { percent: 0 });
-        let (cluster, percent) = (self.playbook.cluster.clone(), AtomicU8::new(0));
-        let (interrupt, mut told) = (self.console.interrupt.clone(), 0);
-        let taken = take(&cluster, &to, &percent);
-        tokio::pin!(taken);
+        let (cluster, percent) = (self.playbook.cluster.clone(), Arc::new(AtomicU8::new(0)));
+        let (interrupt, patience) = (self.console.interrupt.clone(), self.playbook.strategy.stall_timeout);
+        let (mut told, mut moved) = (0, Instant::now());
+        let has = percent.clone();
+        // On its own: a disk that hangs holds up what writes to it, and must not hold up the baton.
+        let mut taken = tokio::spawn(async move { take(&cluster, &to, &has).await });
         let mut ticks = interval_at(Instant::now() + TOLD_EVERY, TOLD_EVERY);
         let taken = loop {
             tokio::select! {
                 taken = &mut taken => break taken,
-                () = interrupt.asked(1) => return Event::Failed("interrupted".into()),
+                () = interrupt.asked(1) => {
+                    taken.abort();
+                    return Event::Failed("interrupted".into());
+                }
                 _ = ticks.tick() => {
                     let percent = percent.load(Relaxed);
                     if std::mem::replace(&mut told, percent) != percent {
+                        moved = Instant::now();
                         self.tell(RunEvent::BackingUp { percent });
                         self.say_in_key(self.done_members(), Saying::BacksUp(percent)).await;
+                    } else if moved.elapsed() > patience {
+                        taken.abort();
+                        let seconds = patience.as_secs();
+                        return Event::Failed(format!("{percent} % of a database was saved, and nothing more in {seconds} s").into());
                     }
                 }
             }
         };
+        let taken = taken.unwrap_or_else(|error| Err(NotTaken::NoMember(error.to_string())));
         match taken {
             Ok(taken) => {
                 let path = taken.path.to_string_lossy();
                 self.tell(RunEvent::BackedUp { member: taken.member, path: &path });
                 let (member, host_name) = (taken.member, self.me.host_name.clone());
-                let Saved { bytes, revision } = taken.saved;
-                Event::BackedUp(Arc::new(keys::Backup { host_name, path: path.into(), member, revision, bytes }))
+                let Saved { bytes, revision, sha256 } = taken.saved;
+                let (path, sha256) = (path.into(), Some(sha256));
+                Event::BackedUp(Arc::new(keys::Backup { host_name, path, member, revision, sha256, bytes }))
             }
             Err(why) => Event::Failed(why.to_string().into()),
         }

@@ -60,6 +60,8 @@ pub struct Saved {
     pub bytes: u64,
     /// The revision of its last write; `None` where it is another program's, or has none.
     pub revision: Option<Revision>,
+    /// Of all but the checksum itself, which is this.
+    pub sha256: crate::sha256::Sha256,
 }
 
 /// Why the two could not be had.
@@ -134,6 +136,7 @@ impl Observer {
         let said = self.has_room(member, &address, (folder, free)).await?;
         let mut file = tokio::fs::File::from_std(file);
         let checksum = self.spool(member, &address, (said, percent), &mut file).await?.map_err(failed)?;
+        let checksum: [u8; CHECKSUM] = checksum.try_into().map_err(|_| NotTold::Torn)?;
         let written = async {
             file.write_all(&checksum).await?;
             file.flush().await?;
@@ -150,14 +153,15 @@ impl Observer {
                 false => Ok(None),
             }
         });
-        Ok(Saved { bytes, revision: read.await.map_err(|error| failed(io::Error::other(error)))?? })
+        let revision = read.await.map_err(|error| failed(io::Error::other(error)))??;
+        Ok(Saved { bytes, revision, sha256: crate::sha256::Sha256(checksum) })
     }
 
     /// How much it says that it has, where that much may be written.
     async fn has_room(&self, member: MemberId, address: &str, (folder, free): (&Path, u64)) -> Result<u64, NotTold> {
         let said = self.connections.access.status_of(member, address).await?.status.db_size;
         let said = u64::try_from(said).unwrap_or_default();
-        let wanted = said.saturating_add(MARGIN);
+        let wanted = room_for(said);
         match free < wanted {
             true => Err(NotTold::NoRoom { folder: shown(folder), wanted, free }),
             false => Ok(said),
@@ -223,6 +227,11 @@ impl Observer {
         let answer = timeout(CALL, client.snapshot(request)).await.map_err(|_| CallError::TimedOut(CALL))?;
         Ok(answer?.into_inner())
     }
+}
+
+/// How many bytes must be free where a member's database is to lie, of which it says that it has so many.
+pub fn room_for(said: u64) -> u64 {
+    said.saturating_add(MARGIN)
 }
 
 fn shown(folder: &Path) -> String {

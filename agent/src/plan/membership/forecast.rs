@@ -215,6 +215,15 @@ impl<'a> World<'a> {
 
     /// All wait: what is waited for comes to pass, where it can be told how.
     fn nobody_acts(&mut self, found: Vec<Next>) -> Option<End> {
+        let pause = found.iter().find_map(|next| match next {
+            Next::Wait(wait @ Wait::Paused { .. }) => Some(wait.clone()),
+            _ => None,
+        });
+        if let Some(wait) = pause {
+            self.add(None, Action::Await(wait));
+            self.keys.run.iter_mut().for_each(|run| run.value.pause = None);
+            return None;
+        }
         let is_done = |next: &Next| matches!(next, Next::Finish(Finish::Done(_) | Finish::NothingToDo));
         let waits = found.iter().find_map(|next| match next {
             Next::Wait(wait @ Wait::CatchUp { member, .. }) => Some((wait.clone(), *member)),

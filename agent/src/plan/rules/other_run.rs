@@ -112,7 +112,7 @@ fn gates(intent: &Intent) -> String {
 }
 
 fn backup(intent: &Intent) -> &'static str {
-    if intent.backup { "made" } else { "none" }
+    if intent.backup { "asked for" } else { "not asked for" }
 }
 
 fn finalize(intent: &Intent) -> &'static str {

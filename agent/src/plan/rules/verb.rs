@@ -67,11 +67,13 @@ fn finalize(case: &Case) -> Option<Next> {
         return Some(Next::Refuse(Refusal::NotHeld));
     }
     let is_last = case.old().count() == 1;
+    let is_paused = case.current_run().is_some_and(|run| run.pause.is_some());
     match case.current_run().map(|run| &run.state) {
         Some(RunState::Held { .. } | RunState::Rolling) if is_last => {
             Some(Next::Move { to: RunState::Approved, at_rest: true })
         }
-        Some(RunState::Approved) if left.iter().any(|member| !case.me.seats.has(*member)) => {
+        // While it is paused that is said, and waited for.
+        Some(RunState::Approved) if !is_paused && left.iter().any(|member| !case.me.seats.has(*member)) => {
             Some(Next::Finish(Finish::Approved { left }))
         }
         Some(RunState::Approved | RunState::Failed { .. }) => None,

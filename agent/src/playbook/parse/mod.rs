@@ -20,7 +20,7 @@ use proto::MemberId;
 use super::{
     fault::{Fault, IS_A_MATRIX},
     fields::Fields,
-    model::{Backup, Gates, Hooks, Node, Playbook, Verify},
+    model::{Backup, Gates, Hooks, Playbook, Verify},
     template::Name,
     tree::Tree,
     unit,
@@ -60,11 +60,15 @@ pub(super) fn playbook(tree: &Tree, folder: &Path) -> Result<Playbook, Fault> {
         node::nodes(fields.need("nodes", "`nodes:`, the members that run on this host")?, folder, &state_dir)?;
     let may_join = matches!(kind, super::model::Kind::Scale { .. } | super::model::Kind::Replace { .. });
     nodes.iter_mut().for_each(|node| node.may_join = may_join);
+    let templates: &[Name] = match nodes.iter().all(|node| node.binary.is_some()) {
+        true => &value::OF_A_NODE,
+        false => &value::WITHOUT_BINARY,
+    };
     Ok(Playbook {
-        strategy: fields.or("strategy", Default::default(), strategy::strategy)?,
+        strategy: fields.or("strategy", Default::default(), |tree| strategy::strategy(tree, folder, templates))?,
         verify: fields.or("verify", Verify::default(), verify)?,
         gates: fields.or("gates", Gates::default(), gates)?,
-        hooks: fields.or("hooks", Hooks::default(), |tree| hooks(tree, folder, &nodes))?,
+        hooks: fields.or("hooks", Hooks::default(), |tree| hooks(tree, folder, templates))?,
         backup: fields.or("backup", None, |tree| backup(tree, folder).map(Some))?,
         expect_members: fields.or("expect_members", BTreeMap::new(), expect_members)?,
         kind,
@@ -141,11 +145,7 @@ fn expect_members(tree: &Tree) -> Result<BTreeMap<MemberId, BTreeSet<String>>, F
     Ok(members)
 }
 
-fn hooks(tree: &Tree, folder: &Path, nodes: &[Node]) -> Result<Hooks, Fault> {
-    let templates: &[Name] = match nodes.iter().all(|node| node.binary.is_some()) {
-        true => &value::OF_A_NODE,
-        false => &value::WITHOUT_BINARY,
-    };
+fn hooks(tree: &Tree, folder: &Path, templates: &[Name]) -> Result<Hooks, Fault> {
     let fields = Fields::of(tree, "`hooks`", &["before_node", "after_node"])?;
     let read = |tree: &Tree| {
         let hooks = tree.list("a list of argv lists, such as `[[\"/usr/local/bin/silence\", \"{{node}}\"]]`")?;

@@ -1,6 +1,6 @@
 //! `strategy`: how a rollout proceeds.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use super::value;
 use crate::{
@@ -9,12 +9,13 @@ use crate::{
         fault::Fault,
         fields::Fields,
         model::{Finalize, OnFailure, Order, Strategy},
+        template::Name,
         tree::Tree,
         window::{self, Window},
     },
 };
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "order",
     "soak",
     "health",
@@ -26,11 +27,13 @@ const KEYS: [&str; 13] = [
     "allow_degraded",
     "allow_downtime",
     "max_learners",
+    "probe",
     "window",
     "accept_hazards",
 ];
 
-pub(super) fn strategy(tree: &Tree) -> Result<Strategy, Fault> {
+/// Relative paths start at `folder`; these templates may stand in argv lists.
+pub(super) fn strategy(tree: &Tree, folder: &Path, templates: &[Name]) -> Result<Strategy, Fault> {
     let fields = Fields::of(tree, "`strategy`", &KEYS)?;
     let default = Strategy::default();
     let finalize = [("auto", Finalize::Auto), ("manual", Finalize::Manual)];
@@ -47,6 +50,7 @@ pub(super) fn strategy(tree: &Tree) -> Result<Strategy, Fault> {
         allow_degraded: fields.or("allow_degraded", default.allow_degraded, Tree::bool)?,
         allow_downtime: fields.or("allow_downtime", default.allow_downtime, Tree::bool)?,
         max_learners: fields.or("max_learners", default.max_learners, |tree| value::count(tree, 9))?,
+        probe: fields.or("probe", None, |tree| value::argv(tree, folder, templates).map(Some))?,
         window: fields.or("window", None, |tree| window(tree).map(Some))?,
         accept_hazards: fields.or("accept_hazards", default.accept_hazards, accept_hazards)?,
     })

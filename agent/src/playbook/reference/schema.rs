@@ -73,7 +73,7 @@ fn shape(shape: Shape, field: &Field) -> Value {
 
 const DURATION: &str = "([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?";
 /// What only the calendar knows, such as a time zone that there is, the parser says.
-const WINDOW: &str = r"^(daily|[A-Z][a-z]{2}([-,][A-Z][a-z]{2})*) ([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9] [A-Za-z0-9/_+-]+$";
+const WINDOW: &str = r"^(daily|[A-Z][a-z]{2}([-,][A-Z][a-z]{2})*) ([01][0-9]|2[0-3]):[0-5][0-9]-(([01][0-9]|2[0-3]):[0-5][0-9]|24:00) [A-Za-z0-9/_+-]+$";
 /// semver.org's grammar, its numbers and words.
 const RELEASE: &str = r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$";
 /// Comparators with commas between them.

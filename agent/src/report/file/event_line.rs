@@ -121,7 +121,9 @@ impl<'a> More<'a> {
             RunEvent::HandedOver { to, .. } => more.to = Some(names.short(*to)),
             RunEvent::Lowering { to } => more.to = to.map(|to| to.to_string()),
             RunEvent::StepLocked { back, .. } | RunEvent::StepTakenOver { back, .. } => more.back = *back,
-            RunEvent::Failed { why, .. } | RunEvent::Warning(why) => more.why = Some(text(why)),
+            RunEvent::Failed { why, .. } | RunEvent::ProbeFailed { why, .. } | RunEvent::Warning(why) => {
+                more.why = Some(text(why))
+            }
             RunEvent::Warned { warning, why } => {
                 more.why = Some(text(why));
                 (more.hazards, more.accepted) = (hazards(warning), matches!(warning, Warning::Accepted { .. }));

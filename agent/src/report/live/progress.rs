@@ -313,9 +313,9 @@ impl Progress {
     }
 
     fn backup_line(&self, backup: &Backup) -> serde_json::Value {
-        let Backup { host_name, path, member, revision, bytes } = backup;
+        let Backup { host_name, path, member, revision, sha256, bytes } = backup;
         let member = self.names.short(*member);
-        serde_json::json!({ "host": host_name, "file": path, "bytes": bytes, "member": member, "revision": revision })
+        serde_json::json!({ "host": host_name, "file": path, "bytes": bytes, "member": member, "revision": revision, "sha256": sha256 })
     }
 
     fn line(&self, at: usize, step: &Begun) -> StepLine {

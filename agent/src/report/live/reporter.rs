@@ -157,6 +157,7 @@ impl Reporter {
                     RunEvent::Warning(_)
                         | RunEvent::Warned { .. }
                         | RunEvent::Failed { .. }
+                        | RunEvent::ProbeFailed { .. }
                         | RunEvent::HookFailed { .. }
                 );
                 self.draw(&line.filter(|_| stays).into_iter().collect::<Vec<_>>());

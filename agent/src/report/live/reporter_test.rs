@@ -63,6 +63,7 @@ fn events<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<RunEvent<'a>> {
         RunEvent::Started { member },
         RunEvent::Ready { member },
         RunEvent::StepUnlocked { member },
+        RunEvent::ProbeFailed { member, why: "`strategy.probe` fails: hook /bin/probe ended with exit 1" },
         RunEvent::HookFailed { member, hook: "/bin/unsilence", why: "exit 1" },
         RunEvent::BatonGivenBack,
         RunEvent::StepLocked { member: other, back: false },

@@ -66,6 +66,7 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
         RunEvent::Mended { member } => about(*member, "was down, and was started"),
         RunEvent::NodeStarted { node } => Some(format!("{}  was down, and was started", printable(node))),
         RunEvent::HookRan { member, hook } => about(*member, &format!("hook {} ran", printable(hook))),
+        RunEvent::ProbeFailed { member, why } => about(*member, &format!("is not ready yet: {}", printable(why))),
         RunEvent::HookFailed { member, hook, why } => {
             about(*member, &format!("hook {} failed: {}", printable(hook), printable(why)))
         }

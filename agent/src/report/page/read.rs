@@ -1,5 +1,7 @@
 //! Events files, read back. A line that is no event is passed over and named; a newer format is refused, as it might say the opposite.
 
+use std::collections::BTreeMap;
+
 use super::record::{Record, Said, shown};
 use crate::{calendar::millis, report::file::FORMAT};
 
@@ -47,6 +49,7 @@ pub fn events(sources: &[Source]) -> Result<Events, ReadError> {
         let end = source.bytes.len();
         let lines = source.bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
         let mut passed = 0;
+        let mut latest: BTreeMap<String, u64> = BTreeMap::new();
         for (at, line) in lines {
             passed += line.len();
             let is_torn = passed == end && !line.ends_with(b"\n");
@@ -55,7 +58,12 @@ pub fn events(sources: &[Source]) -> Result<Events, ReadError> {
                 continue;
             }
             match event(line) {
-                Ok((at, said)) => events.records.push(Record { at, file, said }),
+                Ok((at, said)) => {
+                    // Lines were written one after the other, whatever a host's clock has done meanwhile.
+                    let latest = latest.entry(said.host.clone()).or_insert(at);
+                    *latest = at.max(*latest);
+                    events.records.push(Record { at: *latest, file, said });
+                }
                 Err(Fault::Newer(format)) => {
                     return Err(ReadError::Newer { file: source.name.clone(), line: at + 1, format });
                 }

@@ -126,9 +126,9 @@ impl Story {
         }
     }
 
-    /// The last end that any agent has told: it is the one that knows most.
+    /// The last end that any agent has told, as that one knows most; of those that did not go well, where there are any.
     pub(super) fn end(&self) -> Option<&(u64, Said)> {
-        self.ends.values().flatten().max_by_key(|(at, _)| *at)
+        self.ends.values().flatten().max_by_key(|(at, said)| (said.exit != Some(0), *at))
     }
 
     /// Hosts whose agent has not told its end.
@@ -209,7 +209,8 @@ mod tests {
             (&[(0, "partial")], Verdict::Open, 0),
             (&[(0, "partial"), (0, "done")], Verdict::Well, 0),
             (&[(0, "done"), (0, "held")], Verdict::Open, 0),
-            (&[(3, "unprepared"), (0, "partial")], Verdict::Ill, 1),
+            (&[(3, "unprepared"), (0, "partial")], Verdict::Ill, 0),
+            (&[(3, "unprepared"), (1, "step_failed"), (0, "done")], Verdict::Ill, 1),
             (&[(0, "done"), (1, "step_failed")], Verdict::Ill, 0),
             (&[(0, "done"), (0, "")], Verdict::Open, 0),
             (&[(0, "")], Verdict::Open, 0),

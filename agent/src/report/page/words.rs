@@ -44,6 +44,7 @@ pub(super) fn words(said: &Said) -> String {
         }
         "member_kept_new" => "is kept on its new binary: nothing shows that the way back is open".to_owned(),
         "member_mended" | "node_started" => "was down, and was started".to_owned(),
+        "probe_failed" => format!("is not ready yet: {why}"),
         "hook_ran" => format!("hook {hook} ran"),
         "hook_failed" => format!("hook {hook} failed: {why}"),
         "data_put_aside" => format!("its data was put aside, to {}", to.unwrap_or("another folder")),

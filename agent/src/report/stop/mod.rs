@@ -343,6 +343,13 @@ impl Context<'_> {
                 if self.is_guard() { stop } else { stop.cluster(Progress::Done) }
             }
             Finish::Partial { left } => self.partial(left),
+            Finish::Closed { members } => {
+                let message = format!(
+                    "this host's part is done; the agents of {} wait for their hosts' windows",
+                    self.names.list(members)
+                );
+                self.open(Reason::Partial, message, Progress::Partial).next(self.command("status"))
+            }
             Finish::Unseated { seats } => {
                 let left = seats.iter().map(|seat| printable(seat).to_string()).collect::<Vec<_>>().join(", ");
                 let message = format!("this host's part is done; left without an agent: {left}");
@@ -351,7 +358,10 @@ impl Context<'_> {
                 self.open(Reason::Partial, message, Progress::Partial).next(next)
             }
             Finish::Held { member } => {
-                let message = format!("{} is the last one, and the run holds before it", self.names.member(*member));
+                let trouble = self.view.and_then(|view| view.member(*member)?.trouble());
+                let trouble = trouble.map_or_else(String::new, |why| format!("; it is not ready: {}", printable(&why)));
+                let name = self.names.member(*member);
+                let message = format!("{name} is the last one, and the run holds before it{trouble}");
                 let next = self.command_there("finalize", &[*member]);
                 self.open(Reason::Held, message, Progress::Held).next(next).leaving(HOLD)
             }

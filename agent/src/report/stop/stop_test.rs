@@ -207,6 +207,7 @@ fn endings() -> Vec<Ending> {
         Ending::Finished(Finish::Done(RunResult::RolledBack)),
         Ending::Finished(Finish::NothingToDo),
         Ending::Finished(Finish::Partial { left: vec![MemberId(2), MemberId(3)] }),
+        Ending::Finished(Finish::Closed { members: vec![MemberId(2)] }),
         Ending::Finished(Finish::Held { member: MemberId(3) }),
         Ending::Finished(Finish::Approved { left: vec![MemberId(2)] }),
         Ending::Unprepared("the artifact is no executable".into()),

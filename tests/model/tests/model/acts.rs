@@ -222,7 +222,8 @@ impl World {
         check(self.process(host).agent.holds_baton(), "backed up without the baton")?;
         self.backed_up = true;
         let (member, bytes) = (id_of(0), 1);
-        let backup = Backup { host_name: Arc::default(), path: Arc::default(), member, revision: None, bytes };
+        let backup =
+            Backup { host_name: Arc::default(), path: Arc::default(), member, revision: None, sha256: None, bytes };
         Ok(Event::BackedUp(Arc::new(backup)))
     }
 

@@ -65,6 +65,7 @@ impl World {
                 check(is_done || self.is_past(self.hop_on(host), keys), "ended a run that was not done")
             }
             Finish::Unseated { .. } => Err("a rollout spoke of seats"),
+            Finish::Closed { .. } => Err("a rollout spoke of windows, and no host has one"),
             Finish::Held { member } => {
                 let hop = self.hop_on(host);
                 let is_old = self.nodes[node_of(*member)].binary == hop;
