@@ -1,21 +1,19 @@
 //! `agent plan`: the rollout as it would go, and what this host would do now. Touches nothing.
 
+mod seen;
+
 use std::{borrow::Cow, collections::BTreeSet, fmt::Write as _, path::Path, sync::Arc};
 
 use proto::MemberId;
 
-use super::{Outcome, look::Prober, run::trouble_of_setup, trusted_playbook};
+use super::{Outcome, trusted_playbook};
 use crate::{
     cli::Accepting,
     event::trouble::Trouble,
     execute::{
-        gone::gone,
-        hop, identity,
-        inspect::{self, Inspected, inspect},
-        intent::intent,
-        replace_run::not_replaced,
+        identity,
+        inspect::{self, Inspected},
     },
-    host::files::state_dir,
     keys::{At, AttemptId, Keys, ProcessId, RunId, change::Change, rules::Rules},
     machine::act::Ending,
     observe::{evidence::Evidence, view::ClusterView},
@@ -24,7 +22,6 @@ use crate::{
         forecast::{Action, End, Forecast, Step, forecast},
         membership::{self, forecast::MemberAction, survey::Survey},
         refusal::Refusal,
-        replace_run::{Replacement, replacement},
     },
     playbook::Playbook,
     report::{
@@ -32,11 +29,11 @@ use crate::{
         live::text,
         names::Names,
         shown::{forecast as told, gates::gates, grants, next},
-        stop::{self, Context, Progress, Reason, Stop, refused, warned::warned},
+        stop::{self, Context, Progress, Reason, Stop, warned::warned},
     },
-    store::NotRead,
     words::typed,
 };
+use seen::Seen;
 
 /// Looks, and says what would be done; with `replace` by `agent run --replace`.
 ///
@@ -100,88 +97,7 @@ pub async fn foresee(playbook: &Playbook, path: &Path, verb: Verb, replace: bool
     Ok(seen.plan(path).foreseen())
 }
 
-/// What a plan is made from.
-struct Seen {
-    me: Me,
-    keys: Keys,
-    view: ClusterView,
-    evidence: Evidence,
-    /// What a change of members is decided by, where it was had.
-    survey: Option<Survey>,
-    /// The newcomer that this host's agent, which is at work beside this look, begins.
-    begins: Option<AttemptId>,
-    names: Names,
-    /// What a run would find on this host.
-    here: Inspected,
-    /// Processes that are gone, of those that keys name.
-    gone: Vec<ProcessId>,
-    process: ProcessId,
-    /// Whether another run stands that is to be replaced.
-    replaces: bool,
-    /// The user, where it may look and not run.
-    viewer: Option<String>,
-}
-
 impl Seen {
-    async fn of(playbook: &Playbook, verb: Verb) -> Result<Self, Trouble> {
-        let prober = Prober::open(&playbook.cluster)?;
-        let mut snapshot = prober.look().await?;
-        let viewer = prober.viewer(playbook).await?;
-        let run = snapshot.keys().ok().and_then(|keys| keys.run).map(|run| run.value);
-        let intent = hop::due(intent(playbook, snapshot.view.cluster), run.as_ref(), &snapshot.view);
-        let here = inspect(playbook, &intent, &snapshot.view, prober.observer()).await.map_err(trouble_of_setup)?;
-        let host = identity::host_id(&playbook.state_dir);
-        let seats = identity::seats(playbook, host, &identity::known(playbook, &snapshot.view));
-        let me = identity::me(playbook, intent, host, seats, verb);
-        let keys = match snapshot.keys() {
-            // Without a leader the keys cannot be read, and that is what a person must know.
-            Err(_) if snapshot.view.leader().is_none() => Keys::default(),
-            Ok(keys) => keys,
-            Err(trouble) => return Err(prober.unread(trouble, viewer).await),
-        };
-        snapshot.names.learn_host(me.host, &me.host_name, me.seats.members());
-        let process =
-            ProcessId::own().map_err(|error| Trouble::System(format!("no process of this agent: {error}")))?;
-        let mut gone = gone(&prober.store, &keys, &me, process).await.map_err(NotRead::from)?;
-        // This host's own agent, which is at work beside this look, is no twin.
-        let at_work = state_dir::holder(&playbook.state_dir);
-        gone.extend(at_work);
-        let evidence = prober.observer().examine(&snapshot.view).await;
-        let survey = match me.intent.change.changes_members() {
-            true => prober.survey(&keys, here.places.clone()).await?,
-            false => None,
-        };
-        let is_at_work = at_work.is_some_and(|agent| matches!(agent.is_alive(), Ok(true)));
-        let membership = keys.run.as_ref().filter(|_| is_at_work).and_then(|run| run.value.membership.as_ref());
-        let begins = membership.and_then(|membership| membership.begun_by(me.host)).map(|join| join.attempt);
-        Ok(Self {
-            survey,
-            begins,
-            me,
-            keys,
-            view: snapshot.view,
-            evidence,
-            names: snapshot.names,
-            here,
-            gone,
-            process,
-            replaces: false,
-            viewer,
-        })
-    }
-
-    /// Forgets a run with another intent, where it may be replaced.
-    fn replace(&mut self) -> Result<(), Trouble> {
-        match replacement(&self.me, &self.keys, (&self.view, &self.evidence)) {
-            Replacement::NotNeeded => return Ok(()),
-            // The plan itself is refused for it, and has the better words.
-            Replacement::Of(_) | Replacement::Refused(_) => {}
-            Replacement::Forbidden(obstacle) => return Err(not_replaced(&refused::obstacle(&obstacle, &self.names))),
-        }
-        (self.keys.run, self.replaces) = (None, true);
-        Ok(())
-    }
-
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
         let Self { me, keys, view, evidence, survey, begins, names, here, gone, process, replaces, viewer } = self;
         let survey = survey.as_ref();
