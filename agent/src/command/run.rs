@@ -178,7 +178,7 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
         SetupError::NoSuchMember { name, known } => Trouble::NoSuchMember { typed: name, members: known.join(", ") },
         error @ SetupError::SameName { .. } => Trouble::Unprepared(with_causes(&error)),
         error @ SetupError::NewNode { .. } => Trouble::Unprepared(with_causes(&error)),
-        error @ SetupError::NoQuorum(_) => Trouble::NoQuorum(with_causes(&error)),
+        ref error @ SetupError::NoQuorum { ref ended, .. } => Trouble::NoQuorum(with_causes(error) + ended),
         SetupError::Unfit(why) => Trouble::Unprepared(why.to_string()),
         SetupError::Interrupted => Trouble::Interrupted,
         SetupError::Node { name, why } if matches!(*why, ActError::DataGone { .. }) => {

@@ -14,6 +14,7 @@ use super::{
     prepare::{ANSWERS_WITHIN, answers_itself, judge_cgroup},
     process::Start,
     setup::{MEMBERS_PROBE_GAP, SetupError, illegal, may_pass, open},
+    start_failure::ended_again,
     step::files_are_wrong,
 };
 use crate::{
@@ -133,7 +134,10 @@ pub async fn start_down(playbook: &Playbook, reporter: &mut Reporter) -> Result<
         match observer.members().await {
             Ok(_) => return Ok(()),
             Err(error) if !may_pass(&error) => return Err(SetupError::Observe(error)),
-            Err(error) if Instant::now() > deadline => return Err(SetupError::NoQuorum(error)),
+            Err(error) if Instant::now() > deadline => {
+                let ended = ended_again(playbook, &known, &held, &past).await;
+                return Err(SetupError::NoQuorum { source: error, ended });
+            }
             Err(_) => tokio::time::sleep(MEMBERS_PROBE_GAP).await,
         }
     }

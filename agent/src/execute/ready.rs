@@ -73,6 +73,7 @@ impl Execution<'_> {
                         return Ok(Event::Done);
                     };
                     if Instant::now() >= deadline + soak {
+                        let why = self.with_last_words(member, why).await;
                         return Ok(self.not_ready(member, why));
                     }
                     tokio::time::sleep(READY_PROBE_GAP).await;
@@ -90,12 +91,12 @@ impl Execution<'_> {
                 Judged::Ended if !was_started_again => {
                     was_started_again = true;
                     ready_since = None;
-                    let started = match self.is_switched_to(member, on) {
-                        Ok(()) => self.start(member).await,
-                        Err(why) => Err(why),
-                    };
-                    if let Err(why) = started {
+                    if let Err(why) = self.is_switched_to(member, on) {
                         return Ok(self.not_ready(member, why.into()));
+                    }
+                    if let Err(why) = self.start(member).await {
+                        let why = self.with_last_words(member, why.into()).await;
+                        return Ok(self.not_ready(member, why));
                     }
                 }
                 Judged::Ended => {
@@ -112,6 +113,8 @@ impl Execution<'_> {
                         let why = self.with_last_words(member, why).await;
                         return Ok(self.not_ready(member, why));
                     } else {
+                        let why = self.with_last_words(member, why).await;
+                        self.warn(&format!("{} is not ready: {why}", self.name_of(member)));
                         return Ok(Event::NoQuorum);
                     }
                 }

@@ -25,6 +25,7 @@ use super::{
     own_data::begun_here,
     prepare::judge_cgroup,
     send::Leases,
+    start_failure::ended_again,
 };
 use crate::{
     event::{RunEvent, trouble::Trouble},
@@ -97,7 +98,11 @@ pub enum SetupError {
     },
     /// This host's members were started, and nobody answers for the cluster.
     #[error("this host's members were started, but the cluster does not answer")]
-    NoQuorum(#[source] ObserveError),
+    NoQuorum {
+        source: ObserveError,
+        /// What is known of those that have ended again.
+        ended: String,
+    },
     /// This host is not fit to start anything.
     #[error("{0}")]
     Unfit(#[source] Box<ActError>),
@@ -308,7 +313,9 @@ impl Identity {
                 return Err(SetupError::Observe(error));
             }
             if Instant::now() > deadline {
-                return Err(SetupError::NoQuorum(error));
+                let known = header.map(|header| header.members.clone()).unwrap_or_default();
+                let ended = ended_again(playbook, &known, state, past).await;
+                return Err(SetupError::NoQuorum { source: error, ended });
             }
             tokio::time::sleep(MEMBERS_PROBE_GAP).await;
         }

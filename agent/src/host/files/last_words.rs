@@ -13,7 +13,7 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use super::log_end::end_of;
+use super::{log_end::end_of, log_lines::last_lines};
 use crate::{
     guarded::{Content, FileError, Place},
     host::{
@@ -21,14 +21,10 @@ use crate::{
         program::trial::Trial,
         runtime::{command::CommandRuntime, process::ProcessRuntime},
     },
-    words::{MAX_SAID, said},
 };
 
 /// How long the agent waits for its end.
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// How many lines are taken.
-const LINES: usize = 3;
 
 impl ProcessRuntime {
     /// Its log, or what was opened instead of that, and what that says last, if anything can be read of it.
@@ -38,39 +34,40 @@ impl ProcessRuntime {
             blocking(move || runtime.output())
         };
         // The member waits meanwhile to be put back: a disk that hangs may be what it failed of.
-        let Some(log) = tokio::time::timeout(LIMIT, output).await.ok().flatten() else {
+        let Some((log, begins)) = tokio::time::timeout(LIMIT, output).await.ok().flatten() else {
             return format!("whether it wrote to its log {} is not known", self.command().log.display());
         };
-        if self.is_silent_since_its_start(&log).await {
+        if self.is_silent_since_its_start(&log, begins).await {
             return format!("it has written nothing to its log {}", log.display());
         }
-        match self.end_of_log(&log).await {
+        match self.end_of_log(&log, begins.unwrap_or_default()).await {
             Some(words) => format!("its log {} says last: {words}", log.display()),
             None => format!("its log is {}", log.display()),
         }
     }
 
     /// Else what an earlier process said last would be taken for its word.
-    async fn is_silent_since_its_start(&self, log: &Path) -> bool {
+    async fn is_silent_since_its_start(&self, log: &Path, begins: Option<u64>) -> bool {
         let (log, started) = (log.to_owned(), self.started_file());
         // A device is not modified by what is written to it.
         let looked = blocking(move || {
             let log = fs::metadata(log)?;
-            Ok::<_, io::Error>(log.is_file() && log.modified()? < fs::metadata(started)?.modified()?)
+            let is_silent = begins == Some(log.len()) || log.modified()? < fs::metadata(started)?.modified()?;
+            Ok::<_, io::Error>(log.is_file() && is_silent)
         });
         matches!(tokio::time::timeout(LIMIT, looked).await, Ok(Ok(true)))
     }
 
-    async fn end_of_log(&self, log: &Path) -> Option<String> {
+    async fn end_of_log(&self, log: &Path, from: u64) -> Option<String> {
         let opened = {
             let log = log.to_owned();
-            blocking(move || open(&log).map(|file| file.and_then(|file| end_of(file).ok())))
+            blocking(move || open(&log).map(|file| file.and_then(|file| end_of(file, from).ok())))
         };
         let opened = tokio::time::timeout(LIMIT, opened).await.ok()?;
         let end = match (opened, self.command().other_user()) {
             (Ok(end), _) => end?,
             (Err(_), Some(user)) => {
-                let trial = Trial { user: Some(user), told: Some(log.to_owned()), ..Trial::default() };
+                let trial = Trial { user: Some(user), told: Some((log.to_owned(), from)), ..Trial::default() };
                 trial.ask(self.launcher()).await.ok()?.into_bytes()
             }
             (Err(_), None) => return None,
@@ -85,7 +82,7 @@ impl CommandRuntime {
         let output = self.start_output();
         let read = {
             let output = output.clone();
-            blocking(move || File::open(output).and_then(end_of))
+            blocking(move || File::open(output).and_then(|file| end_of(file, 0)))
         };
         let end = tokio::time::timeout(LIMIT, read).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match end.map(|end| last_lines(&String::from_utf8_lossy(&end))) {
@@ -109,20 +106,6 @@ fn open(path: &Path) -> Result<Option<File>, FileError> {
     }
 }
 
-/// The last line that says something, its beginning; with the lines before it, as long as all of it stays short.
-pub(crate) fn last_lines(text: &str) -> Option<String> {
-    let mut lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    let mut words = said(lines.next()?).to_owned();
-    for line in lines.take(LINES - 1) {
-        let longer = format!("{line} | {words}");
-        if longer.len() > MAX_SAID {
-            break;
-        }
-        words = longer;
-    }
-    Some(words)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -131,33 +114,24 @@ mod tests {
     use crate::host::files::log_end::{READ, end_as_user};
 
     #[test]
-    fn the_last_lines_that_say_something_are_taken_and_cut() {
-        let long = "x".repeat(MAX_SAID - 10);
-        for (end, expected) in [
-            ("", None),
-            ("\n \n\n", None),
-            ("one", Some("one")),
-            ("one\ntwo\n", Some("one | two")),
-            ("one\n\ntwo\n\n  \r\n", Some("one | two")),
-            ("one\ntwo\nthree\nfour\n", Some("two | three | four")),
-            ("one\na line that is too long beside it\n", Some("one | a line that is too long beside it")),
-            (&format!("one\ntwo is a line\n{long}"), Some(&long)),
-            (&format!("{long}\ntwo is a line\nthree"), Some("two is a line | three")),
-        ] {
-            assert_eq!(last_lines(end).as_deref(), expected, "{end:?}");
-        }
-        assert_eq!(last_lines(&"x".repeat(4096)).unwrap().len(), MAX_SAID);
-    }
-
-    #[test]
     fn only_the_end_of_a_plain_file_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        fs::write(&log, format!("{}\nlast\n", "x".repeat(1 << 20))).unwrap();
-        let read = |path: &Path| open(path).ok().flatten().map(|file| end_of(file).unwrap());
-        for end in [read(&log).unwrap(), end_as_user(&log).unwrap()] {
-            assert_eq!((end.len() as u64, last_lines(&String::from_utf8_lossy(&end)).as_deref()), (READ, Some("last")));
+        let written = format!("first\n{}\nlast\n", "x".repeat(1 << 20));
+        fs::write(&log, &written).unwrap();
+        let read = |path: &Path, from| open(path).ok().flatten().map(|file| end_of(file, from).unwrap());
+        let end = written.len() as u64;
+        for (from, expected) in
+            [(0, "last\n"), (end - READ, &written[written.len() - READ as usize..]), (end - 5, "last\n"), (end, "")]
+        {
+            for read in [read(&log, from).unwrap(), end_as_user(&log, from).unwrap()] {
+                assert_eq!(String::from_utf8(read).unwrap(), expected, "{from}");
+            }
         }
+        // It was emptied since, or is another file.
+        fs::write(&log, "short\n").unwrap();
+        assert_eq!(read(&log, end).unwrap(), b"short\n");
+        let read = |path: &Path| read(path, 0);
         assert_eq!(read(&folder.path().join("absent")), None);
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
@@ -165,8 +139,8 @@ mod tests {
         symlink(&log, &link).unwrap();
         for path in [folder.path(), &pipe] {
             assert_eq!(read(path), None, "{}", path.display());
-            end_as_user(path).unwrap_err();
+            end_as_user(path, 0).unwrap_err();
         }
-        end_as_user(&link).unwrap_err();
+        end_as_user(&link, 0).unwrap_err();
     }
 }

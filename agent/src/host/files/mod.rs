@@ -11,8 +11,10 @@ pub mod durable;
 pub mod last_words;
 pub mod log;
 pub mod log_end;
+pub mod log_lines;
 pub mod replay;
 pub mod room;
+mod secret_words;
 pub mod state_dir;
 pub mod whose;
 

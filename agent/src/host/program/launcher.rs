@@ -49,7 +49,7 @@ use crate::{
         },
         runtime::{
             Process,
-            discovery::{self, DiscoveryError},
+            discovery::{self, DiscoveryError, Written},
             launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
         },
     },
@@ -242,8 +242,9 @@ fn execute(order: &Order, agent: &mut File) -> Result<NotExecuted, LaunchError> 
     default_signals().map_err(failed("reset signals"))?;
     // Before the user changes: only root may raise them. From here on the files below are none too large.
     Limits::of_node(nodes, &command.name, None)?.give_to_start()?;
-    let output = instead.as_ref().map(|instead| instead.path.clone());
-    let unfiled = discovery::put_on_file(nodes, &command.name, identity, exe.clone(), output).err().map(|error| {
+    let begins = log.metadata().ok().filter(fs::Metadata::is_file).map(|log| log.len());
+    let written = Written { instead: instead.as_ref().map(|instead| instead.path.clone()), begins };
+    let unfiled = discovery::put_on_file(nodes, &command.name, identity, exe.clone(), written).err().map(|error| {
         format!("it was started, and is found by its executable and arguments alone, since {}", with_causes(&error))
     });
     become_user(user.as_ref())?;

@@ -49,9 +49,9 @@ pub(crate) struct Trial {
     /// What it appends to; one that is not there yet could be made.
     pub(crate) log: Option<PathBuf>,
     pub(crate) switched: Option<Switched>,
-    /// A log whose end is to be told.
+    /// A log whose end is to be told, and from where on.
     #[serde(default)]
-    pub(crate) told: Option<PathBuf>,
+    pub(crate) told: Option<(PathBuf, u64)>,
 }
 
 /// A file that takes another's place.
@@ -103,7 +103,7 @@ impl Trial {
         self.programs.iter().try_for_each(|program| may_execute(program).at("run", program))?;
         self.log.iter().try_for_each(|log| may_append(log).at("append to", log))?;
         self.switched.iter().try_for_each(Switched::look)?;
-        self.told.iter().try_for_each(|log| tell_end(log).at("read", log))
+        self.told.iter().try_for_each(|(log, from)| tell_end(log, *from).at("read", log))
     }
 }
 
@@ -116,8 +116,8 @@ impl Switched {
     }
 }
 
-fn tell_end(log: &Path) -> io::Result<()> {
-    io::stdout().write_all(&log_end::end_as_user(log)?)
+fn tell_end(log: &Path, from: u64) -> io::Result<()> {
+    io::stdout().write_all(&log_end::end_as_user(log, from)?)
 }
 
 /// To search a folder is to execute it (access(2)).

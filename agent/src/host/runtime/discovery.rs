@@ -74,6 +74,18 @@ struct OnFile {
     /// Where its output goes, where its log could not be opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output: Option<PathBuf>,
+    /// How much was written there before, where that is a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    begins: Option<u64>,
+}
+
+/// Where a node's output goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// `None` is its log.
+    pub(crate) instead: Option<PathBuf>,
+    /// Where it begins there; `None` where that is not known, as of a device.
+    pub(crate) begins: Option<u64>,
 }
 
 /// What an agent takes for the node.
@@ -252,16 +264,16 @@ pub(super) fn settled(identity: ProcessId) -> io::Result<Option<Process>> {
     Ok(identity.is_alive()?.then_some(Process { identity, exe: None }))
 }
 
-/// Puts a process on file as the node, durably; `output` is where it writes, where that is not its log.
+/// Puts a process on file as the node, durably.
 pub(crate) fn put_on_file(
     nodes: &Path,
     name: &str,
     identity: ProcessId,
     exe: PathBuf,
-    output: Option<PathBuf>,
+    Written { instead: output, begins }: Written,
 ) -> Result<(), FileError> {
     let path = node_file(nodes, name, "json");
-    let json = serde_json::to_vec(&OnFile { format: 1, identity, exe, output }).at("write", &path)?;
+    let json = serde_json::to_vec(&OnFile { format: 1, identity, exe, output, begins }).at("write", &path)?;
     durable::write(&path, &json, &Access::PRIVATE)
 }
 
@@ -270,9 +282,10 @@ pub(super) fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessId>, Dis
     Ok(read_file(nodes, name)?.map(|on_file| on_file.identity))
 }
 
-/// The same, and where its output goes that does not go to its log.
-pub(super) fn output_on_file(nodes: &Path, name: &str) -> Result<Option<(ProcessId, Option<PathBuf>)>, DiscoveryError> {
-    Ok(read_file(nodes, name)?.map(|on_file| (on_file.identity, on_file.output)))
+/// The same, and where its output goes.
+pub(super) fn output_on_file(nodes: &Path, name: &str) -> Result<Option<(ProcessId, Written)>, DiscoveryError> {
+    let written = |OnFile { identity, output, begins, .. }| (identity, Written { instead: output, begins });
+    Ok(read_file(nodes, name)?.map(written))
 }
 
 fn read_file(nodes: &Path, name: &str) -> Result<Option<OnFile>, DiscoveryError> {

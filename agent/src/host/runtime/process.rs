@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     Process, Started, Status,
-    discovery::{self, Belief, DiscoveryError},
+    discovery::{self, Belief, DiscoveryError, Written},
     launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
     stop_request::{StopRequest, StopRequestFile},
     stuck,
@@ -275,18 +275,17 @@ impl ProcessRuntime {
         node_file(&self.nodes, &self.command.name, "json")
     }
 
-    /// What the node's output went to when it was started: its log, or what was opened instead. `None` where the start that
-    /// this agent knows of could not be put on file.
-    pub(in crate::host) fn output(&self) -> Option<PathBuf> {
+    /// What the node's output went to when it was started: its log, or what was opened instead; and where it begins there. `None`
+    /// where the start that this agent knows of could not be put on file.
+    pub(in crate::host) fn output(&self) -> Option<(PathBuf, Option<u64>)> {
         let on_file = discovery::output_on_file(&self.nodes, &self.command.name);
-        match (self.belief, on_file) {
-            (Belief::Started(Some(started)), Ok(Some((identity, output)))) if started == identity => {
-                Some(output.unwrap_or_else(|| self.command.log.clone()))
-            }
-            (Belief::Started(Some(_)), _) => None,
-            (_, Ok(Some((_, Some(output))))) => Some(output),
-            _ => Some(self.command.log.clone()),
-        }
+        let written = match (self.belief, on_file) {
+            (Belief::Started(Some(started)), Ok(Some((identity, written)))) if started == identity => written,
+            (Belief::Started(Some(_)), _) => return None,
+            (_, Ok(Some((_, written)))) => written,
+            _ => Written::default(),
+        };
+        Some((written.instead.unwrap_or_else(|| self.command.log.clone()), written.begins))
     }
 
     /// Tells the node to end (SIGTERM) and waits for it. Over the limit it is killed where `kill` says so.

@@ -124,20 +124,20 @@ impl SystemdRuntime {
                 (Phase::Up | Phase::Starting, Seen::Process(process)) => return Ok(running(Some(process))),
                 (Phase::Up, Seen::Unknown) => return Ok(running(None)),
                 (Phase::Down | Phase::Idle, _) if unit.job.is_none() => match was_never_run(&unit) {
-                    true => return Err(self.not_started(words(&unit))),
+                    true => return Err(self.not_started(&words(&unit)).await),
                     false => return Ok(Status::Stopped),
                 },
                 _ if begun.elapsed() >= START_LIMIT => {
                     let how = format!("unit {} is {} ({}) after {START_LIMIT:?}", unit.name, unit.active, unit.sub);
-                    return Err(self.not_started(how));
+                    return Err(self.not_started(&how).await);
                 }
                 _ => sleep(POLL_INTERVAL).await,
             }
         }
     }
 
-    fn not_started(&self, how: String) -> SystemdError {
-        SystemdError::NotStarted { name: self.name.clone(), how }
+    async fn not_started(&self, how: &str) -> SystemdError {
+        SystemdError::NotStarted { name: self.name.clone(), how: format!("{how}; {}", self.last_words().await) }
     }
 
     /// Orders a stop, whether or not there is a process: systemd may be about to start one. Waits until the unit has

@@ -7,23 +7,25 @@ use std::time::Duration;
 
 use super::{SystemdRuntime, bus::Bus};
 use crate::host::{
-    files::last_words::last_lines,
-    program::exec::{self, Output},
+    files::{log_end::whole_lines, log_lines::last_lines},
+    program::exec::{self, OUTPUT_KEPT, Output},
 };
 
 /// How long journalctl may take: its member waits meanwhile to be put back.
 const LIMIT: Duration = Duration::from_secs(3);
 /// Its place on hosts with systemd. What is on the `PATH` is not run: it may be another's.
 const JOURNALCTL: &str = "/usr/bin/journalctl";
+/// How many lines are asked for: more than the stack that a Go program ends with.
+const ASKED: &str = "--lines=100";
 
 impl SystemdRuntime {
     /// What it said last, if anything can be read of it, and how to read more.
     pub(crate) async fn last_words(&self) -> String {
-        let invocation = match Bus::open(&self.unit).await {
-            Ok(bus) => self.look(&bus).await.ok().and_then(|unit| unit.invocation),
-            Err(_) => None,
-        };
         let read = async {
+            let invocation = match Bus::open(&self.unit).await {
+                Ok(bus) => self.look(&bus).await.ok().and_then(|unit| unit.invocation),
+                Err(_) => None,
+            };
             for wanted in wanted(&self.unit, invocation.as_deref()) {
                 if let Some(words) = said(wanted).await {
                     return Some(words);
@@ -47,10 +49,12 @@ fn wanted(unit: &str, invocation: Option<&str>) -> Vec<Vec<String>> {
 }
 
 async fn said(wanted: Vec<String>) -> Option<String> {
-    let fixed = [JOURNALCTL, "--quiet", "--no-pager", "--output=cat", "--lines=3"].map(str::to_owned);
+    let fixed = [JOURNALCTL, "--quiet", "--no-pager", "--output=cat", ASKED].map(str::to_owned);
     let argv: Vec<_> = fixed.into_iter().chain(wanted).collect();
     let ended = exec::run(&argv, LIMIT, &Output::Kept).await.ok()?;
-    last_lines(&ended.stdout).filter(|_| ended.is_success())
+    let text = ended.stdout.as_bytes();
+    let whole = if text.len() < OUTPUT_KEPT { text } else { whole_lines(text) };
+    last_lines(&String::from_utf8_lossy(whole)).filter(|_| ended.is_success())
 }
 
 #[cfg(test)]
