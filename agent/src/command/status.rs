@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -28,6 +29,7 @@ use crate::{
         },
         names::Names,
         shown::{
+            agents,
             cluster::{cluster_version, line},
             downgrade::downgrade,
             gates::gates,
@@ -197,7 +199,7 @@ impl Place {
         let run = match &keys {
             Ok(keys) => {
                 self.add_keys(&mut facts, keys, names, view, lapses);
-                told::keys(keys, names, view, lapses)
+                told::keys(keys, names, view, lapses, SystemTime::now())
             }
             Err(trouble) => {
                 let warning = trouble.stop("status", None, false).message;
@@ -229,17 +231,16 @@ impl Place {
             json!({ "host": baton.value.host_name, "pid": baton.value.process.pid,
                 "lapses_in_s": lapses.map(|left| left.as_secs()) })
         });
-        let agent = |agent: &crate::keys::Participant| {
-            let members: Vec<_> = agent.seats.members().map(|member| names.short(member)).collect();
-            json!({ "host": agent.host_name, "members": members, "waits_for": agent.waits_for, "does": agent.does,
-                "may_be_gone": may_be_gone })
-        };
-        let agents: Vec<_> = keys.agents.values().map(|at| agent(&at.value)).collect();
+        let agents: Vec<_> = keys.agents.values().map(|at| agents::object(&at.value, names, may_be_gone)).collect();
         let step_lock = |record: &crate::keys::StepLock| {
             json!({ "member": names.short(record.member), "id": record.member, "host": record.host_name,
                 "attempt": record.attempt, "pid": record.process.pid, "back": record.back })
         };
-        facts.waiting_for = keys.agents.values().find_map(|agent| agent.value.waits_for.as_deref()).map(str::to_owned);
+        if let Some(waits) = keys.agents.values().map(|at| &at.value).find(|agent| agent.waits_for.is_some()) {
+            let said = |said: &Option<Arc<str>>| said.as_deref().map(str::to_owned);
+            facts.waiting_for = said(&waits.waits_for);
+            (facts.waiting_since, facts.waiting_until) = (said(&waits.waits_since), said(&waits.waits_until));
+        }
         facts.more.insert("baton".into(), json!(baton));
         facts.more.insert("agents".into(), json!(agents));
         let stale: Vec<_> = keys.stale.iter().map(|stale| format!("{PREFIX}{}", stale.key)).collect();

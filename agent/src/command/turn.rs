@@ -39,16 +39,14 @@ pub async fn comes(
 ) -> Result<bool, Trouble> {
     let interrupt = Interrupt::install().map_err(no_signals)?;
     let prober = Prober::open(&playbook.cluster)?;
-    let (mut waiting, mut is_told) = (Waiting::since(Instant::now()), false);
+    let mut waiting = Waiting::since(Instant::now());
     loop {
         let keys = keys(&prober).await;
         match waiting.look(keys.as_ref(), host, Instant::now(), playbook.strategy.stall_timeout) {
             Turn::Waits => {}
             turn @ (Turn::Comes | Turn::Never) => return Ok(turn == Turn::Comes),
         }
-        if !std::mem::replace(&mut is_told, true) {
-            reporter.tell(RunEvent::Waiting(Wait::OtherRun { begun_by: begun_by.cloned() }));
-        }
+        reporter.tell(RunEvent::Waiting(Wait::OtherRun { begun_by: begun_by.cloned() }));
         tokio::select! {
             () = tokio::time::sleep(PROBE_GAP) => {}
             () = interrupt.asked(1) => return Err(Trouble::Interrupted),

@@ -4,6 +4,8 @@
 //! a taking without an answer can be done after the baton was given back, or after a second sending was refused. The key then
 //! stands for a live process that does not know of it. To revoke the lease closes both.
 
+mod saying;
+
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
@@ -23,6 +25,7 @@ use crate::{
     plan::Verb,
     store::{KeepAlive, NotGranted, NotRead, Store, TxnAnswer, Unknown, stored},
 };
+pub(super) use saying::{Saying, Waited};
 
 /// How long a lease lives without its agent (agent/PROTOCOL.md, "Keys").
 const TTL: Duration = Duration::from_secs(30);
@@ -53,6 +56,8 @@ pub(super) struct Leases {
     tried: Option<Instant>,
     /// The step whose record was seen to stand, until this agent itself is about to delete it.
     pub(super) seen: Option<AttemptId>,
+    /// Whether it has begun a step since it said what it waits for.
+    has_begun: bool,
     /// The record of a step that has stopped nothing yet.
     pub(super) recorded: Option<Recorded>,
 }
@@ -83,17 +88,6 @@ impl Leases {
             }
         }
     }
-}
-
-/// What an agent says of itself in its key.
-#[derive(Debug)]
-pub(super) enum Saying {
-    WaitsFor(String),
-    WaitsForItsWindow(String),
-    /// To the member in its step.
-    Does(String),
-    /// So many percent of a backup.
-    BacksUp(u8),
 }
 
 impl Execution<'_> {
@@ -264,7 +258,10 @@ impl Execution<'_> {
                     self.began = Instant::now();
                 }
                 Op::PutBaton(_) => self.tell(RunEvent::BatonTaken),
-                Op::PutStepLock(record) => self.tell(RunEvent::StepLocked { member: record.member, back: record.back }),
+                Op::PutStepLock(record) => {
+                    self.cluster.leases.has_begun = true;
+                    self.tell(RunEvent::StepLocked { member: record.member, back: record.back });
+                }
                 Op::Delete(KeyName::Step) => {
                     if let Some(in_hand) = self.host.past.in_hand {
                         self.tell(RunEvent::StepUnlocked { member: in_hand.member() });
@@ -349,31 +346,6 @@ impl Execution<'_> {
                     seen = Some(there.modified);
                 }
                 _ => return,
-            }
-        }
-    }
-
-    /// Says in this agent's key what it waits for or does, for whoever looks; nothing depends on it.
-    pub(super) async fn say_in_key(&mut self, done: Vec<proto::MemberId>, saying: Saying) {
-        let (Some(said), Some(key)) = (self.participant(), self.cluster.leases.key) else { return };
-        let is_closed = matches!(saying, Saying::WaitsForItsWindow(_));
-        let (waits_for, does, backed_up) = match saying {
-            Saying::WaitsFor(what) | Saying::WaitsForItsWindow(what) => (Some(what.into()), None, None),
-            Saying::Does(what) => (None, Some(what.into()), None),
-            Saying::BacksUp(percent) => {
-                (None, Some(format!("backing up, {percent} % of the database").into()), Some(percent))
-            }
-        };
-        let participant = Participant { done, waits_for, does, backed_up, is_closed, ..said.clone() };
-        if participant == said {
-            return;
-        }
-        let txn = Txn::register(self.me.host, participant, Some(key), &Rules::default());
-        let lease = self.cluster.leases.own.as_ref().filter(|lease| !lease.is_lost()).map(KeepAlive::lease);
-        if lease.is_some() {
-            let (compares, ops) = stored::txn(&txn, lease);
-            if let TxnAnswer::Yes { revision } = self.cluster.store.txn(&compares, &ops).await {
-                (self.cluster.leases.registered, self.cluster.leases.key) = (Some(txn), Some(revision));
             }
         }
     }

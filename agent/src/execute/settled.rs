@@ -2,10 +2,14 @@
 //!
 //! What *settled* means is said by the planner; the deadline is the playbook's (I-11).
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use super::{Execution, send::Saying};
+use super::{
+    Execution,
+    send::{Saying, Waited},
+};
 use crate::{
+    calendar::rfc3339,
     event::RunEvent,
     keys::{Participant, seat::Seat},
     machine::act::Event,
@@ -19,7 +23,12 @@ impl Execution<'_> {
     /// Waits until versions, gates and hashes agree everywhere.
     pub(super) async fn await_settled(&mut self, back: bool) -> Event {
         self.tell(RunEvent::Settling);
-        self.say_in_key(self.me.seats.members().collect(), Saying::WaitsFor("the cluster to settle".into())).await;
+        let waited = Waited {
+            what: "the cluster to settle".into(),
+            since: Some(rfc3339(SystemTime::now())),
+            until: Some(settling::UNTIL.into()),
+        };
+        self.say_in_key(self.me.seats.members().collect(), Saying::WaitsFor(waited)).await;
         let began = Instant::now();
         let deadline = began + self.playbook.strategy.convergence;
         loop {

@@ -9,8 +9,17 @@ use std::{
 
 use proto::MemberId;
 
-use super::{Execution, send::Saying};
-use crate::{event::RunEvent, machine::act::Event, plan::refusal::Wait, report::wait::words, store::Watch};
+use super::{
+    Execution,
+    send::{Saying, Waited},
+};
+use crate::{
+    event::RunEvent,
+    machine::act::Event,
+    plan::refusal::Wait,
+    report::wait::{until, words},
+    store::Watch,
+};
 
 /// Between two looks while others work, unless something changes.
 pub(super) const NOTHING_NEW: Duration = Duration::from_secs(2);
@@ -25,10 +34,12 @@ impl Execution<'_> {
     pub(super) async fn wait(&mut self, wait: Wait) -> Event {
         self.tell(RunEvent::Waiting(wait.clone()));
         let done = self.done_members();
-        let waits_for = words(&wait, self.console.reporter.progress().names());
+        let reporter = &self.console.reporter;
+        let names = reporter.progress().names();
+        let waited = Waited { what: words(&wait, names), since: reporter.waiting_since(), until: until(&wait) };
         let saying = match &wait {
-            Wait::Window { .. } => Saying::WaitsForItsWindow(waits_for),
-            _ => Saying::WaitsFor(waits_for),
+            Wait::Window { .. } => Saying::WaitsForItsWindow(waited),
+            _ => Saying::WaitsFor(waited),
         };
         self.say_in_key(done, saying).await;
         tokio::time::sleep(self.progress.breath).await;

@@ -242,6 +242,12 @@ pub struct Participant {
     /// What it waits for, for people.
     #[serde(default)]
     pub waits_for: Option<Arc<str>>,
+    /// Since when, by its host's clock, as RFC 3339 has it; for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Arc<str>>,
+    /// What ends that, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_until: Option<Arc<str>>,
     /// What it does to the member in its step, where that cannot be seen of the member itself; for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub does: Option<Arc<str>>,

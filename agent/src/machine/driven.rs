@@ -85,6 +85,8 @@ pub(super) fn keys(state: RunState) -> Keys {
         seats: Seats::on(host(owner), [(Arc::from(""), MemberId(owner))]),
         done: Vec::new(),
         waits_for: None,
+        waits_since: None,
+        waits_until: None,
         does: None,
         backed_up: None,
         is_closed: false,

@@ -98,6 +98,8 @@ impl Me {
             seats: if matches!(self.verb, Verb::Guard(_)) { Seats::default() } else { self.seats.clone() },
             done: Vec::new(),
             waits_for: None,
+            waits_since: None,
+            waits_until: None,
             does: None,
             backed_up: None,
             is_closed: false,

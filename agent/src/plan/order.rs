@@ -118,6 +118,8 @@ mod tests {
                 seats: samples::seats(samples::host(*member), &[*member]),
                 done: Vec::new(),
                 waits_for: None,
+                waits_since: None,
+                waits_until: None,
                 does: None,
                 backed_up: None,
                 is_closed: false,

@@ -1,6 +1,6 @@
 //! Why the planner says no, or not yet. Values, not errors: `report/stop/mod.rs` makes the sentences.
 
-use std::sync::Arc;
+use std::{mem::discriminant, sync::Arc};
 
 use proto::{ClusterVersion, MemberId, Release};
 
@@ -202,6 +202,12 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// Whether this is the same wait, though other words may be said of it by now.
+    pub fn goes_on_as(&self, later: &Self) -> bool {
+        let is_of_one_member = self.member().is_some() && self.member() == later.member();
+        self == later || is_of_one_member && discriminant(self) == discriminant(later)
+    }
+
     /// The one member that is waited for, if it is one.
     pub fn member(&self) -> Option<MemberId> {
         match self {

@@ -313,6 +313,8 @@ pub(crate) fn participant(member: u64) -> Participant {
         seats: seats(host(member), &[member]),
         done: Vec::new(),
         waits_for: None,
+        waits_since: None,
+        waits_until: None,
         does: None,
         backed_up: None,
         is_closed: false,

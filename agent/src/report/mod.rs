@@ -9,6 +9,7 @@
 
 mod change;
 pub mod file;
+mod lasted;
 pub mod live;
 pub mod names;
 pub mod page;

@@ -7,6 +7,9 @@ use proto::{ClusterVersion, MemberId, Revision};
 use super::names::{Names, printable};
 use crate::plan::settled::Missing;
 
+/// What ends the wait for a cluster that settles: the rest of a sentence that goes on with "that ends once".
+pub const UNTIL: &str = "versions, gates and hashes agree, or `strategy.convergence` is over";
+
 /// Which members have which hash, the fewest first: data of a member that stands alone is likely the damaged one.
 pub fn hashes_differ(revision: Revision, hashes: &[(MemberId, u32)], names: &Names) -> String {
     let mut groups = BTreeMap::<u32, Vec<MemberId>>::new();

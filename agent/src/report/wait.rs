@@ -1,4 +1,4 @@
-//! What is waited for, in words.
+//! What is waited for, and what ends that, in words.
 
 use proto::MemberId;
 
@@ -64,6 +64,40 @@ pub fn words(wait: &Wait, names: &Names) -> String {
             format!("the alarm {kind} of {of}{alone} to be disarmed, and then for {}", words(wait, names))
         }
     }
+}
+
+/// What ends it: the rest of a sentence that goes on with "that ends once". `None` where its own words say it.
+pub fn until(wait: &Wait) -> Option<String> {
+    let until = match wait {
+        Wait::Paused { .. } | Wait::Window { .. } => return None,
+        Wait::Answer => "a majority of its members runs and answers",
+        Wait::Record { .. } => "the agent there ends its step, or `agent run` there goes on with it",
+        Wait::Baton { .. } => "its agent gives it back, or is gone for 30 s",
+        Wait::OthersToJoin => "`agent run` is typed there, or `strategy.join_window` is over",
+        Wait::Others { .. } => "their agents have taken them",
+        Wait::Lowering { .. } => "the members have done so by themselves",
+        Wait::Storage { .. } => "that member has done so by itself",
+        Wait::Ready { .. } => "it answers and is healthy; `agent status` shows what it lacks",
+        Wait::CatchUp { .. } => "it has copied that",
+        Wait::Seats { .. } => "their agents have done it",
+        Wait::Allowed { .. } => "it agrees; it is asked again and again",
+        Wait::HeldHost { .. } => "its owner types `agent hold remove`",
+        Wait::OtherRun { .. } => "the agents of that run have ended it",
+        Wait::Rewritten { .. } => "whoever writes there stops",
+        Wait::FailedOwner { .. } => "its agent does, or `agent run` is typed there",
+        Wait::AbandonedStep { .. } => "its host is back, it is replaced, or `agent abandon --host-is-fenced` is typed",
+        Wait::UnderAlarm { .. } => "`etcdctl alarm disarm` is typed, after its cause is gone",
+    };
+    Some(until.to_owned())
+}
+
+/// Both: the rest of a sentence that begins with "waits for".
+pub fn sentence(wait: &Wait, names: &Names) -> String {
+    with_until(&words(wait, names), until(wait).as_deref())
+}
+
+pub fn with_until(words: &str, until: Option<&str>) -> String {
+    until.map_or_else(|| words.to_owned(), |until| format!("{words}; that ends once {until}"))
 }
 
 /// Since when a run is paused, by whom, why, and what ends it.

@@ -45,6 +45,7 @@ async fn a_paused_run_takes_nobody_down_until_it_is_resumed(system: System) {
     for agent in &waiting {
         until_it_waits(agent, "paused on").await;
     }
+    waits_say_since_when(&rollout).await;
     assert_eq!(rollout.pids(), pids, "nobody was taken down");
     // On a host where an agent waits, and where none does, it is the same command.
     rollout.one("resume", 1).await.must_be(0, "resumed");
@@ -53,6 +54,16 @@ async fn a_paused_run_takes_nobody_down_until_it_is_resumed(system: System) {
     }
     rollout.one("run", 0).await.must_succeed();
     rollout.done().await;
+}
+
+/// As every agent says it in its key, and whoever looks later by the same clock.
+async fn waits_say_since_when(rollout: &Rollout) {
+    let status = rollout.one("status", 0).await;
+    let result = status.result.as_ref().expect("a result");
+    let agents = result["agents"].as_array().expect("a list");
+    let waits: Vec<_> = agents.iter().filter(|agent| agent["waits_for"].is_string()).collect();
+    assert!(!waits.is_empty() && waits.iter().all(|agent| agent["waits_since"].is_string()), "{status}");
+    assert!(result["waiting_for"].is_string() && result["waiting_since"].is_string(), "{status}");
 }
 
 async fn a_run_that_is_paused_in_a_step_ends_the_step(system: System) {

@@ -69,6 +69,8 @@ mod tests {
                     seats,
                     done,
                     waits_for: None,
+                    waits_since: None,
+                    waits_until: None,
                     does: None,
                     backed_up: None,
                     is_closed: false,

@@ -59,6 +59,9 @@ struct More<'a> {
     accepted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<String>,
+    /// What ends that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gates: Option<GatesLine>,
     /// What a look has shown.
@@ -147,7 +150,9 @@ impl<'a> More<'a> {
             RunEvent::Looked(view) => {
                 (more.seen, more.gates) = (Some(Seen::of(view, names)), progress.gates());
             }
-            RunEvent::Waiting(waited) => more.waiting_for = Some(wait::words(waited, names)),
+            RunEvent::Waiting(waited) => {
+                (more.waiting_for, more.until) = (Some(wait::words(waited, names)), wait::until(waited));
+            }
             RunEvent::Ended { exit, reason, message, left, next } => {
                 (more.exit, more.reason) = (Some(*exit), Some(*reason));
                 let said = |said: &str| Some(text(said)).filter(|said| !said.is_empty());

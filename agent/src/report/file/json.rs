@@ -34,6 +34,12 @@ pub struct Facts {
     pub gates: Option<GatesLine>,
     /// What was waited for at the end.
     pub waiting_for: Option<String>,
+    /// Since when, as RFC 3339 has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<String>,
+    /// What ends that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_until: Option<String>,
     /// What this process did, or what a plan would do.
     pub steps: Vec<StepLine>,
     /// What did not stop anything, and a person should know.

@@ -11,7 +11,10 @@ use rustix::{
 };
 
 use super::progress::Progress;
-use crate::{report::file::json::MemberLine, visible};
+use crate::{
+    report::{file::json::MemberLine, lasted::lasted, wait::with_until},
+    visible,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -49,6 +52,7 @@ pub fn frame(progress: &Progress, elapsed: Duration, size: Size) -> Vec<String> 
     let mut lines: Vec<String> = rows.iter().map(|(line, doing)| row(line, *doing, names)).collect();
     lines.extend(progress.gates().map(|gates| format!("  gates: {}", gates.words())));
     lines.push(footer(progress, elapsed));
+    lines.extend(wait(progress, elapsed));
     // The last line must stay on the screen whatever else does not.
     let surplus = lines.len().saturating_sub(size.rows.saturating_sub(1).max(1));
     lines.drain(..surplus);
@@ -67,8 +71,15 @@ fn footer(progress: &Progress, elapsed: Duration) -> String {
     let waiting = progress.waiting().map(|waiting| format!("waiting for {waiting}"));
     let unsettled = || progress.unsettled().map(|missing| format!("not settled yet: {missing}"));
     let at_work = || progress.preparing().unwrap_or("at work").to_owned();
-    let doing = waiting.or_else(unsettled).unwrap_or_else(at_work);
+    let starting = || progress.starting().map(|member| format!("waiting for {member} to be ready"));
+    let doing = waiting.or_else(unsettled).or_else(starting).unwrap_or_else(at_work);
     format!("{:>3}:{:02}  {doing}", elapsed.as_secs() / 60, elapsed.as_secs() % 60)
+}
+
+/// How long it waits already, and what ends that.
+fn wait(progress: &Progress, elapsed: Duration) -> Option<String> {
+    let (waited, until) = progress.wait(elapsed)?;
+    Some(format!("        for {}", with_until(&lasted(waited), until.as_deref())))
 }
 
 /// As much of a line as fits. Other characters than ASCII may be two columns wide.

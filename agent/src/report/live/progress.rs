@@ -27,6 +27,10 @@ use crate::{
     },
 };
 
+const STARTING: &str = "starting";
+/// What ends the wait for a member that was started.
+const READY: &str = "it has been healthy for `strategy.soak`, or `strategy.health` is over";
+
 #[derive(Debug, Default)]
 pub struct Progress {
     names: Names,
@@ -37,7 +41,12 @@ pub struct Progress {
     down: Vec<MemberId>,
     run: Option<RunId>,
     change: Option<Change>,
-    waiting: Option<Wait>,
+    /// When this was told of first.
+    began: Option<Instant>,
+    /// What is waited for, and since when.
+    waiting: Option<(Wait, Instant)>,
+    /// Since when the cluster settles.
+    settling: Option<Instant>,
     unsettled: Option<Missing>,
     /// Of a way over several releases: which hop it is about, of how many, and what the first one it was about begins with.
     hop: Option<(usize, usize)>,
@@ -50,6 +59,8 @@ pub struct Progress {
     changed: bool,
     /// What is done to a member at the moment, by this process.
     doing: Option<(MemberId, &'static str)>,
+    /// Since when it is.
+    doing_since: Option<Instant>,
 }
 
 /// A step that this process began, or goes on with.
@@ -92,8 +103,12 @@ impl Progress {
     }
 
     pub fn take(&mut self, event: &RunEvent, now: Instant) {
+        self.began.get_or_insert(now);
         self.waiting = match event {
-            RunEvent::Waiting(wait) => Some(wait.clone()),
+            RunEvent::Waiting(wait) => {
+                let goes_on = self.waiting.take().filter(|(earlier, _)| earlier.goes_on_as(wait));
+                Some((wait.clone(), goes_on.map_or(now, |(_, since)| since)))
+            }
             // A look or a word in the middle of a wait does not end it.
             RunEvent::Looked(_)
             | RunEvent::Read(_)
@@ -119,6 +134,7 @@ impl Progress {
             _ => None,
         };
         match event {
+            RunEvent::Settling => self.settling = Some(now),
             RunEvent::Begun { change: Some(change), .. } => self.change = Some((*change).clone()),
             RunEvent::Hop { number, of, change } => {
                 self.from.get_or_insert_with(|| versions(change).0);
@@ -180,7 +196,7 @@ impl Progress {
             }
             RunEvent::Stopped { .. } => "stopped",
             RunEvent::Switched { .. } => "switched",
-            RunEvent::Started { .. } => "starting",
+            RunEvent::Started { .. } => STARTING,
             RunEvent::Ready { .. } => {
                 self.end_step(member, "done", now);
                 "ready"
@@ -205,7 +221,7 @@ impl Progress {
             }
             _ => return,
         };
-        self.doing = Some((member, doing));
+        (self.doing, self.doing_since) = (Some((member, doing)), Some(now));
     }
 
     /// The last word on a step stands: a member that was put back and is ready again was put back.
@@ -260,7 +276,28 @@ impl Progress {
 
     /// Whether this is what it waits for already.
     pub fn is_waiting(&self, wait: &Wait) -> bool {
-        self.waiting.as_ref() == Some(wait)
+        self.waiting.as_ref().is_some_and(|(waited, _)| waited == wait)
+    }
+
+    /// Since when it waits for others, or for the cluster to settle.
+    pub fn waiting_since(&self) -> Option<Instant> {
+        let settling = self.settling.filter(|_| self.unsettled.is_some());
+        self.waiting.as_ref().map(|(_, since)| *since).or(settling)
+    }
+
+    /// The member that was started and is not ready yet.
+    pub fn starting(&self) -> Option<String> {
+        self.doing.filter(|(_, doing)| *doing == STARTING).map(|(member, _)| self.names.short(member))
+    }
+
+    /// How long what it waits for lasts, so long after it began to tell, and what ends that.
+    pub fn wait(&self, elapsed: Duration) -> Option<(Duration, Option<String>)> {
+        let (since, until) = match (self.waiting_since(), self.starting()) {
+            (Some(since), _) => (since, self.waiting_until()),
+            (None, Some(_)) => (self.doing_since?, Some(READY.to_owned())),
+            (None, None) => return None,
+        };
+        Some((elapsed.saturating_sub(since.saturating_duration_since(self.began?)), until))
     }
 
     /// Whether this process has changed anything.
@@ -285,7 +322,16 @@ impl Progress {
 
     /// What is waited for, in words.
     pub fn waiting(&self) -> Option<String> {
-        self.waiting.as_ref().map(|waited| wait::words(waited, &self.names))
+        self.waiting.as_ref().map(|(waited, _)| wait::words(waited, &self.names))
+    }
+
+    /// What ends that, in words.
+    pub fn waiting_until(&self) -> Option<String> {
+        let settled = || self.unsettled.as_ref().map(|_| settling::UNTIL.to_owned());
+        match &self.waiting {
+            Some((waited, _)) => wait::until(waited),
+            None => settled(),
+        }
     }
 
     /// What keeps the cluster from having settled, in words.
@@ -306,6 +352,8 @@ impl Progress {
             members: self.rows().into_iter().map(|(line, _)| line).collect(),
             seen_at: self.seen_at.map(rfc3339),
             waiting_for: self.waiting().or_else(|| self.unsettled()),
+            waiting_since: None,
+            waiting_until: self.waiting_until(),
             steps: self.steps.iter().enumerate().map(|(at, step)| self.line(at, step)).collect(),
             warnings: self.warnings.clone(),
             more: hop.into_iter().chain(backup).collect(),

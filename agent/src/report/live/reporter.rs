@@ -7,7 +7,7 @@ use std::{
     io::{self, IsTerminal},
     path::Path,
     sync::Arc,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use proto::MemberId;
@@ -25,11 +25,20 @@ use crate::{
     keys::seat::Seats,
     report::{
         Output,
-        file::{events::Events, json, metrics_file::MetricsFile, report_file::ReportFile},
+        file::{
+            events::Events,
+            json::{self, Facts},
+            metrics_file::MetricsFile,
+            report_file::ReportFile,
+        },
+        lasted::lasted,
         stop::Stop,
     },
     visible,
 };
+
+/// How long a wait has lasted when it is told of again, the first time.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct Reporter {
@@ -43,7 +52,19 @@ pub struct Reporter {
     /// Where progress is drawn rather than written line by line.
     screen: Option<Screen>,
     began: Instant,
+    /// The wait that goes on.
+    wait: Option<Wait>,
     is_broken: bool,
+}
+
+/// A wait as it is told of.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    since: Instant,
+    /// The same by the clock.
+    at: SystemTime,
+    /// How long it has lasted when it is told of again, in lines.
+    told_again: Duration,
 }
 
 impl Reporter {
@@ -71,6 +92,7 @@ impl Reporter {
             pipe: Pipe::new(target),
             screen: is_terminal.then(Screen::default),
             began: Instant::now(),
+            wait: None,
             is_broken: false,
         })
     }
@@ -114,7 +136,12 @@ impl Reporter {
         if matches!(event, RunEvent::Looked(_)) {
             self.progress.seen(SystemTime::now());
         }
-        self.progress.take(&event, Instant::now());
+        let now = Instant::now();
+        self.progress.take(&event, now);
+        self.wait = self.progress.waiting_since().map(|since| match self.wait {
+            Some(wait) if wait.since == since => wait,
+            _ => Wait { since, at: SystemTime::now(), told_again: TOLD_AGAIN },
+        });
         if let Some(metrics) = &mut self.metrics {
             metrics.hear(&event, self.progress.names(), SystemTime::now());
         }
@@ -128,6 +155,17 @@ impl Reporter {
             if let Some(warning) = warning {
                 self.warn(&warning);
             }
+        }
+        match &mut self.wait {
+            Some(wait) if !is_new && self.screen.is_none() && now - wait.since >= wait.told_again => {
+                wait.told_again *= 2;
+                let lasted = lasted(now - wait.since);
+                self.offer_line(&format!(
+                    "for {lasted} already: {}",
+                    text::line(&event, &self.progress).unwrap_or_default()
+                ));
+            }
+            _ => {}
         }
         if let Some(why) = self.pipe.failure().filter(|_| !std::mem::replace(&mut self.is_broken, true)) {
             self.warn(&format!("progress cannot be shown: {why}"));
@@ -162,13 +200,20 @@ impl Reporter {
                 );
                 self.draw(&line.filter(|_| stays).into_iter().collect::<Vec<_>>());
             }
-            (None, Some(line)) => {
-                let time = rfc3339(SystemTime::now());
-                // A line that does not fit is lost: the run goes on.
-                self.pipe.offer(format!("{}  {}\n", &time[11..19], visible::line(&line)));
-            }
+            (None, Some(line)) => self.offer_line(&line),
             (None, None) => {}
         }
+    }
+
+    /// A line that does not fit is lost: the run goes on.
+    fn offer_line(&self, line: &str) {
+        let time = rfc3339(SystemTime::now());
+        self.pipe.offer(format!("{}  {}\n", &time[11..19], visible::line(line)));
+    }
+
+    /// Since when it waits, as RFC 3339 has it.
+    pub fn waiting_since(&self) -> Option<String> {
+        self.wait.map(|wait| rfc3339(wait.at))
     }
 
     fn draw(&mut self, above: &[String]) {
@@ -197,7 +242,7 @@ impl Reporter {
                 self.warn(&why);
             }
         }
-        let facts = self.progress.facts();
+        let facts = Facts { waiting_since: self.waiting_since(), ..self.progress.facts() };
         if let Some(metrics) = self.metrics.take() {
             metrics.end();
         }

@@ -34,7 +34,7 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
         RunEvent::Preparing { what } => Some(printable(what).to_string()),
         RunEvent::Joined { run } => Some(format!("takes part in run {:08x}", run.0 >> 96)),
         RunEvent::Decided(decision) => Some(words(*decision).into()),
-        RunEvent::Waiting(waited) => Some(format!("waits for {}", wait::words(waited, names))),
+        RunEvent::Waiting(waited) => Some(format!("waits for {}", wait::sentence(waited, names))),
         RunEvent::BatonTaken => Some("holds the baton".into()),
         RunEvent::BatonGivenBack => Some("gave the baton back".into()),
         RunEvent::BackingUp { percent: 0 } => Some("saves a member's database first".into()),

@@ -42,6 +42,7 @@ pub(super) struct Said {
     #[serde(default)]
     pub(super) accepted: bool,
     pub(super) waiting_for: Option<String>,
+    pub(super) until: Option<String>,
     pub(super) gates: Option<GatesLine>,
     #[serde(default)]
     pub(super) members: Vec<SaidMember>,
@@ -102,6 +103,7 @@ impl Said {
             &mut self.command,
             &mut self.why,
             &mut self.waiting_for,
+            &mut self.until,
             &mut self.reason,
             &mut self.message,
             &mut self.left,

@@ -1,6 +1,7 @@
 //! Each event in words, for evidence and journal. An event that is not known here is told by its fields.
 
 use super::record::Said;
+use crate::report::wait::with_until;
 
 /// What happened, without the member that it happened to.
 pub(super) fn words(said: &Said) -> String {
@@ -19,7 +20,7 @@ pub(super) fn words(said: &Said) -> String {
         "run_turned_back" => "the run goes back".to_owned(),
         "run_resumed" => "the mark of the failed step is lifted".to_owned(),
         "members_accepted" => "the members are taken as others have changed them".to_owned(),
-        "waiting" => format!("waits for {waiting_for}"),
+        "waiting" => format!("waits for {}", with_until(waiting_for, said.until.as_deref())),
         "backing_up" => format!("has saved {} % of a member's database", said.percent.unwrap_or_default()),
         "backed_up" => format!("its database is saved as {}", to.unwrap_or("a file")),
         "run_unpaused" => "the pause of the run is lifted".to_owned(),

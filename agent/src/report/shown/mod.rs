@@ -1,5 +1,6 @@
 //! What is shown because it was asked for: a status, a forecast, keys, roles, fields.
 
+pub mod agents;
 pub mod changes;
 pub mod check;
 pub mod cluster;

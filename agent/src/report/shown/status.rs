@@ -1,10 +1,20 @@
 //! The status for people: a table of members in the order in which they go, then the run and who does what.
 
-use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    time::{Duration, SystemTime},
+};
 
 use proto::MemberId;
 
-use super::{cluster::cluster_version, downgrade::DowngradeLine, gates::GatesLine, hosts, step_column};
+use super::{
+    agents::{self, NO_LEASE_ENDS},
+    cluster::cluster_version,
+    downgrade::DowngradeLine,
+    gates::GatesLine,
+    hosts, step_column,
+};
 
 use crate::{
     journal::{
@@ -25,9 +35,6 @@ use crate::{
         wait,
     },
 };
-
-/// Why a key that goes with its agent may still stand without it.
-const NO_LEASE_ENDS: &str = "etcd ends no lease under the alarm CORRUPT";
 
 /// The cluster, one line a member, its gates, and a downgrade under way; this host's own members have a star.
 pub fn cluster(
@@ -109,7 +116,7 @@ pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 /// The run, who holds the baton and until when, who waits for what, what stands in the way.
-pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Duration>) -> String {
+pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Duration>, now: SystemTime) -> String {
     let mut text = match &keys.run {
         None => "run: none\n".to_owned(),
         Some(run) => run_line(&run.value, names, view.started().count(), step_column::next(view, keys)),
@@ -147,29 +154,7 @@ pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Durat
             step_lock(record, names)
         );
     }
-    for agent in keys.agents.values() {
-        let members: Vec<_> = agent.value.seats.members().collect();
-        let seats = &agent.value.seats.0;
-        let owns = match (members.is_empty(), seats.is_empty()) {
-            (false, _) => names.list(&members),
-            (true, true) => "a guard".to_owned(),
-            // A newcomer has no id yet.
-            (true, false) => seats.iter().map(|seat| printable(&seat.name).to_string()).collect::<Vec<_>>().join(", "),
-        };
-        let host = printable(&agent.value.host_name);
-        let said = match (agent.value.waits_for.as_deref(), agent.value.does.as_deref()) {
-            (Some(waits), _) => Some(format!("waits for {}", printable(waits))),
-            (None, does) => does.map(|does| printable(does).to_string()),
-        };
-        let doing = match view.keeps_every_lease() {
-            true => {
-                let said = said.map_or_else(String::new, |said| format!("; it said last: {said}"));
-                format!("not known whether it lives, as {NO_LEASE_ENDS}{said}")
-            }
-            false => said.unwrap_or_else(|| "at work".to_owned()),
-        };
-        let _ = writeln!(text, "agent: {host} ({owns}): {doing}");
-    }
+    text.push_str(&agents::text(keys, names, view, now));
     for stale in &keys.stale {
         let _ = writeln!(
             text,
@@ -278,7 +263,9 @@ pub fn state(state: &RunState, names: &Names) -> String {
                 printable(why)
             )
         }
-        RunState::Held { member } => format!("held before {}; {HOLD}", names.short(*member)),
+        RunState::Held { member } => {
+            format!("held before {} until `agent finalize` is typed; {HOLD}", names.short(*member))
+        }
         RunState::Approved => "approved: the last member may go".to_owned(),
         RunState::RollingBack => "going back".to_owned(),
         RunState::Done { result: RunResult::Reached } => "done".to_owned(),
@@ -336,8 +323,9 @@ mod tests {
     #[test]
     fn where_no_lease_ends_nobody_is_said_to_be_at_work() {
         let mut stored = samples::keys(None, true);
-        let told =
-            |stored: &Keys, view: &ClusterView| keys(stored, &Names::default(), view, Some(Duration::from_secs(9)));
+        let told = |stored: &Keys, view: &ClusterView| {
+            keys(stored, &Names::default(), view, Some(Duration::from_secs(9)), SystemTime::UNIX_EPOCH)
+        };
         let corrupt = |members| samples::with_alarm("CORRUPT", samples::view(members));
         let unknown = "not known whether it lives, as etcd ends no lease under the alarm CORRUPT";
         for (view, expected) in [

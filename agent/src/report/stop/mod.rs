@@ -419,7 +419,7 @@ impl Context<'_> {
 
     fn expired(&self, waited: &Wait) -> Stop {
         let message =
-            format!("nobody made progress for too long while waiting for {}", wait::words(waited, self.names));
+            format!("nobody made progress for too long while waiting for {}", wait::sentence(waited, self.names));
         match waited {
             Wait::Answer => self.stop(Reason::NoAnswer, message, "status"),
             Wait::Paused { .. } => self.stop(Reason::Paused, message, "resume"),

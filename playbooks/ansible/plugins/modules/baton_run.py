@@ -187,6 +187,14 @@ waiting_for:
   description: What was waited for when it ended.
   returned: when the agent gave a result
   type: str
+waiting_since:
+  description: Since when, by the host's clock.
+  returned: when it waited for something when it ended
+  type: str
+waiting_until:
+  description: What ends that.
+  returned: when it waited for something when it ended
+  type: str
 """
 
 import itertools

@@ -207,6 +207,8 @@ impl World {
                 seats,
                 done: vec![],
                 waits_for: None,
+                waits_since: None,
+                waits_until: None,
                 does: None,
                 backed_up: None,
                 is_closed: false,
