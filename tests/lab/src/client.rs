@@ -206,6 +206,16 @@ impl Client {
         Ok(serde_json::from_slice(&answer.bytes().await?)?)
     }
 
+    /// Asks the v2 API for something, below `/v2/keys/`.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn v2(&self, method: &str, path: &str) -> Result<(), Error> {
+        let request = self.http.request(method.parse()?, format!("{}/v2/keys/{path}", self.url));
+        request.send().await?.error_for_status()?;
+        Ok(())
+    }
+
     /// What the member tells on `GET /metrics`.
     ///
     /// # Errors
@@ -223,7 +233,11 @@ impl Client {
         self.metrics().await?.figure(name)
     }
 
-    async fn request<T>(&self, message: T) -> Result<Request<T>, Status> {
+    /// A message with this client's token, for calls that few scenarios make.
+    ///
+    /// # Errors
+    /// Whatever the member answered that was asked for a token.
+    pub async fn request<T>(&self, message: T) -> Result<Request<T>, Status> {
         let mut request = Request::new(message);
         if let Some((name, password)) = &self.access.user {
             let mut token = self.token.lock().await;
@@ -238,8 +252,11 @@ impl Client {
         Ok(request)
     }
 
-    /// A member forgets its tokens when it restarts, so a refused one is forgotten here too.
-    async fn outcome<T>(&self, answer: Result<tonic::Response<T>, Status>) -> Result<T, Status> {
+    /// What came of such a call. A member forgets its tokens when it restarts, so a refused one is forgotten here too.
+    ///
+    /// # Errors
+    /// That of the answer.
+    pub async fn outcome<T>(&self, answer: Result<tonic::Response<T>, Status>) -> Result<T, Status> {
         if matches!(&answer, Err(status) if status.code() == Code::Unauthenticated) {
             *self.token.lock().await = None;
         }

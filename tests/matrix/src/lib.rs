@@ -8,6 +8,7 @@ pub mod chosen;
 pub mod cli;
 pub mod command;
 pub mod model;
+pub mod past;
 pub mod plan;
 pub mod report;
 pub mod run;

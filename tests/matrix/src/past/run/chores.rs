@@ -1,0 +1,73 @@
+//! What goes on beside a step: chores that a cluster's owner has set up, and the kill that hits the step.
+
+use std::time::Duration;
+
+use lab::{client::Client, cluster::Member, wait::GENEROUS};
+use proto::etcdserverpb::{
+    CompactionRequest, DefragmentRequest, kv_client::KvClient, maintenance_client::MaintenanceClient,
+};
+use rustix::process::Signal;
+
+use super::{Broken, stage::Stage};
+use crate::{past::Kill, plan::tree};
+
+/// Of history this much is left, by who compacts every so often.
+const LEFT: i64 = 200;
+/// An answer that takes longer is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Defragments and compacts as the cluster's habits are, for as long as it is asked to.
+pub(super) fn chores(stage: &Stage) -> Result<impl Future<Output = Result<(), Broken>> + use<>, Broken> {
+    let clients = if stage.watches.is_empty() { Vec::new() } else { stage.clients()? };
+    let (defragments, compacts) = (stage.habits.defragments_every, stage.habits.compacts_every);
+    let others = clients.clone();
+    Ok(async move {
+        tokio::join!(
+            every(defragments, clients, |client: Client| async move {
+                let request = client.request(DefragmentRequest {}).await?;
+                client.outcome(MaintenanceClient::new(client.channel()).defragment(request).await).await.map(drop)
+            }),
+            every(compacts, others, |client: Client| async move {
+                let revision = client.newest().await?.0 - LEFT;
+                if revision > 0 {
+                    let request = client.request(CompactionRequest { revision, physical: false }).await?;
+                    client.outcome(KvClient::new(client.channel()).compact(request).await).await?;
+                }
+                Ok(())
+            })
+        );
+        Ok(())
+    })
+}
+
+/// Does it through one member after the other, and never ends. That some do not answer is nothing new to a chore.
+async fn every<F>(period: Option<Duration>, clients: Vec<Client>, mut chore: impl FnMut(Client) -> F)
+where
+    F: Future<Output = Result<(), tonic::Status>>,
+{
+    let Some(period) = period.filter(|_| !clients.is_empty()) else { return std::future::pending().await };
+    for client in clients.iter().cycle() {
+        tokio::time::sleep(period).await;
+        let _ = tokio::time::timeout(PATIENCE, chore(client.clone())).await;
+    }
+}
+
+/// Kills members in the middle of a step, and starts them again.
+pub(super) fn kill(stage: &Stage, kill: Option<&Kill>) -> impl Future<Output = Result<(), Broken>> + use<> {
+    let is_hit = |member: &&Member| {
+        tree::host(&member.name).is_some_and(|host| kill.is_some_and(|kill| kill.members.contains(&host)))
+    };
+    let victims: Vec<Member> = stage.layout().members.iter().filter(is_hit).cloned().collect();
+    let after = kill.map(|kill| kill.after).unwrap_or_default();
+    async move {
+        tokio::time::sleep(after).await;
+        let done = tokio::task::spawn_blocking(move || {
+            let processes: Vec<_> = victims.iter().filter_map(Member::process).collect();
+            // All at once first: a cluster that has lost its majority must come back, too.
+            processes.iter().try_for_each(|process| process.signal(Signal::KILL))?;
+            processes.iter().try_for_each(|process| process.ended(GENEROUS))?;
+            victims.iter().try_for_each(|member| member.start().map(drop))
+        });
+        Ok(done.await??)
+    }
+}
