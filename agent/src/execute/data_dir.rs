@@ -64,8 +64,13 @@ impl OwnNode {
             let data = data_dir(pid?)?;
             let snapshot = data.snapshot();
             // A log is long, and only who replays it cares.
-            let is_replayed = needs_snapshot && matches!(snapshot, Ok(Snapshot::Missing | Snapshot::Holds(_)));
-            let has_old_entries = if is_replayed { data.has_old_entries() } else { Ok(Some(false)) };
+            let has_old_entries = match snapshot {
+                Ok(Snapshot::Holds(version)) if needs_snapshot && version >= WRITES_SNAPSHOT => {
+                    data.has_old_entries_behind()
+                }
+                Ok(Snapshot::Missing | Snapshot::Holds(_)) if needs_snapshot => data.has_old_entries(),
+                _ => Ok(Some(false)),
+            };
             Some(Found { room: data.check_room(), snapshot, has_old_entries })
         });
         let name = &self.node.name;
@@ -88,15 +93,19 @@ impl OwnNode {
 }
 
 impl OwnNode {
-    /// Whether etcd 3.7 replays nothing that is older than 3.6: its newest snapshot is one that 3.6 wrote.
+    /// Whether etcd 3.7 replays nothing that is older than 3.6: its newest snapshot is one that 3.6 wrote, and nothing older is behind it.
     pub(super) async fn has_new_snapshot(&self) -> bool {
         let status = match &self.runtime {
             Some(runtime) => runtime.peek().await.ok(),
             None => None,
         };
         let Some(pid) = status.and_then(|status| Some(status.process()?.identity.pid)) else { return false };
-        let snapshot = blocking(move || data_dir(pid)?.snapshot().ok()).await;
-        matches!(snapshot, Some(Snapshot::Holds(version)) if version >= WRITES_SNAPSHOT)
+        blocking(move || {
+            let Some(data) = data_dir(pid) else { return false };
+            let is_new = matches!(data.snapshot(), Ok(Snapshot::Holds(version)) if version >= WRITES_SNAPSHOT);
+            is_new && matches!(data.has_old_entries_behind(), Ok(Some(false)))
+        })
+        .await
     }
 }
 
@@ -132,7 +141,6 @@ enum Replay {
 fn replay(snapshot: &io::Result<Snapshot>, has_old_entries: &io::Result<Option<bool>>) -> Replay {
     match (snapshot, has_old_entries) {
         (Ok(Snapshot::NotEtcd), _) => Replay::Readable,
-        (Ok(Snapshot::Holds(version)), _) if *version >= WRITES_SNAPSHOT => Replay::Readable,
         (Ok(Snapshot::Unknown), _) => Replay::Unknown("its newest snapshot cannot be understood".into()),
         (Err(error), _) => Replay::Unknown(format!("its data directory cannot be read ({error})")),
         (Ok(Snapshot::Missing | Snapshot::Holds(_)), Ok(Some(true))) => Replay::Panics,
@@ -184,7 +192,9 @@ mod tests {
             // A cluster that began on 3.6 has no snapshot, and needs none.
             (Snapshot::Missing, new, Replay::Readable),
             (Snapshot::Holds(version(5)), new, Replay::Readable),
-            (Snapshot::Holds(version(6)), old, Replay::Readable),
+            // In the middle of the log, as 3.6 takes one while it reads back a long one.
+            (Snapshot::Holds(version(6)), old, Replay::Panics),
+            (Snapshot::Holds(version(6)), new, Replay::Readable),
             (Snapshot::NotEtcd, old, Replay::Readable),
         ] {
             assert_eq!(replay(&Ok(snapshot), &Ok(entries)), expected, "{snapshot:?} {entries:?}");

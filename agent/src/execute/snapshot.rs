@@ -57,10 +57,10 @@ enum Wanted {
 }
 
 impl Wanted {
-    /// A snapshot is small; a log is long.
+    /// A log is long; of the one behind a snapshot little is left.
     fn looked_for_every(self) -> Duration {
         match self {
-            Self::Of36 => Duration::ZERO,
+            Self::Of36 => Duration::from_millis(200),
             Self::WithoutV2 => Duration::from_secs(2),
         }
     }

@@ -168,8 +168,10 @@ mod tests {
     #[test]
     fn each_is_shown_by_what_it_is_about() {
         let clean = || Found { has_no_database: false, replayed: Ok(Replayed::default()), still_on: None };
-        let replayed =
-            |has_content, has_requests| Found { replayed: Ok(Replayed { has_content, has_requests }), ..clean() };
+        let replayed = |has_content, has_requests| Found {
+            replayed: Ok(Replayed { has_content, has_requests, has_old: has_requests }),
+            ..clean()
+        };
         for (found, skips, expected) in [
             (clean(), false, ""),
             (replayed(true, false), false, IN_SNAPSHOT),

@@ -75,6 +75,20 @@ impl DataDir {
         }
     }
 
+    /// Whether its log has such entries behind its newest snapshot: 3.6 may take one in the middle of a log that it reads back. `None` where
+    /// it is too long.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn has_old_entries_behind(&self) -> io::Result<Option<bool>> {
+        match self.replayed() {
+            Ok(replayed) => Ok(Some(replayed.is_some_and(|replayed| replayed.has_old))),
+            Err(Unread::TooLong) => Ok(None),
+            Err(Unread::File(error)) => Err(error),
+            Err(other) => Err(io::Error::new(io::ErrorKind::InvalidData, other)),
+        }
+    }
+
     /// What a start would read back; `None` where the directory is not etcd's.
     ///
     /// # Errors

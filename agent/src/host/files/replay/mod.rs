@@ -41,6 +41,8 @@ pub struct Replayed {
     pub has_content: bool,
     /// What users asked by the v2 API is in the log behind it.
     pub has_requests: bool,
+    /// What 3.5 or an older release wrote is in the log behind it, whoever asked for it.
+    pub has_old: bool,
 }
 
 /// Why that is not known.
@@ -80,6 +82,11 @@ struct Requests {
 }
 
 impl Requests {
+    fn behind(self, has_content: bool) -> Replayed {
+        let has_requests = self.of_users.is_some();
+        Replayed { has_content, has_requests, has_old: has_requests || self.of_the_cluster.is_some() }
+    }
+
     /// An entry takes the place of all from its index on: a leader of a later term writes over what was never committed (raft paper, figure 7).
     fn take(&mut self, index: u64, asks: Asks) {
         for (lowest, is_asked) in
@@ -105,13 +112,13 @@ pub fn replayed(snapshots: &Path, log: &Path) -> Result<Replayed, Unread> {
             // One that the log does not know yet counts for no start.
             let Some(requests) = behind(&log, snapshot.at, &mut left)? else { continue };
             let store = snapshot.store.ok_or(Unread::NotUnderstood)?;
-            return Ok(Replayed { has_content: store.has_content, has_requests: requests.of_users.is_some() });
+            return Ok(requests.behind(store.has_content));
         }
         if newest_first.len() > MAX_SNAPSHOTS {
             return Err(Unread::NotUnderstood);
         }
         let requests = behind(&log, Position::default(), &mut left)?.ok_or(Unread::Damaged)?;
-        Ok(Replayed { has_content: false, has_requests: requests.of_users.is_some() })
+        Ok(requests.behind(false))
     })
 }
 
