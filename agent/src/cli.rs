@@ -4,6 +4,7 @@ mod guarding;
 mod hosting;
 mod looking;
 mod reporting;
+mod restoring;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -14,6 +15,7 @@ pub use guarding::Guard;
 pub use hosting::{Adopt, Drain, Hold, HoldAdd, HoldList, HoldRemove, Named};
 pub use looking::{Accepting, Backup, Check, Gates, Hazards, Membership, Reach, Status, Storage, Verify};
 pub use reporting::Report;
+pub use restoring::Restore;
 
 use crate::report::stop::reason;
 pub use crate::report::{Form, Output};
@@ -64,6 +66,8 @@ pub enum Verb {
     Verify(Verify),
     /// Save the database of the member that has most, in a file that etcdutl snapshot restore takes; touches no member
     Backup(Backup),
+    /// Make this host's members anew, of a new cluster, from what agent backup has saved; on every host. The old data is put aside
+    Restore(Restore),
     /// Read the playbook and print it with all defaults and without secrets, or say what is wrong with it
     Validate(One),
     /// Let a held run take its last member, after which there is no way back
@@ -340,6 +344,7 @@ impl Verb {
             Self::Hazards(_) => "hazards",
             Self::Check(_) => "check",
             Self::Backup(_) => "backup",
+            Self::Restore(_) => "restore",
             Self::Explain(_) => "explain",
             Self::Schema => "schema",
             Self::Completions(_) => "completions",
@@ -363,6 +368,7 @@ impl Verb {
             Self::Abandon(abandon) => Some(&abandon.playbook),
             Self::Pause(pause) => Some(&pause.playbook),
             Self::Backup(backup) => Some(&backup.playbook),
+            Self::Restore(restore) => Some(&restore.playbook),
             Self::Adopt(adopt) => Some(&adopt.playbook),
             Self::Drain(drain) => Some(&drain.playbook),
             Self::Hold(Hold::List(list)) => Some(&list.playbook),

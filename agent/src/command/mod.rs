@@ -24,6 +24,7 @@ mod plan;
 pub mod print_role;
 mod reach;
 pub mod report;
+mod restore;
 pub mod run;
 pub mod status;
 mod trusted_playbook;
@@ -96,6 +97,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Init(typed) => carried_out(init::init(typed)),
         Verb::Pause(typed) => carried_out(pause::pause(typed)),
         Verb::Backup(typed) => carried_out(backup::backup(typed)),
+        Verb::Restore(typed) => carried_out(restore::restore(typed, output)),
         Verb::Check(typed) => carried_out(check::check(typed)),
         Verb::Hazards(typed) => hazards::hazards(typed, cli.output),
         Verb::Report(typed) => report::report(typed),
@@ -215,6 +217,14 @@ fn in_trouble(cli: &Cli, trouble: &Trouble) -> Outcome {
             let keep = typed.keep.map(|keep| format!(" --keep {keep}"));
             if let Some(next) = stop.next.as_mut().filter(|next| next.contains("agent backup ")) {
                 next.extend([dir, keep].into_iter().flatten());
+            }
+            Vec::new()
+        }
+        Verb::Restore(typed) => {
+            if let Some(next) =
+                stop.next.as_mut().filter(|next| next.contains("agent restore ") && !next.contains(" --from "))
+            {
+                *next += &typed.words();
             }
             Vec::new()
         }

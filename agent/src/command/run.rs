@@ -93,7 +93,10 @@ async fn carry_out(
             _ => false,
         };
         if !is_its_turn {
-            return Ok(stop_of(ended, &typed.playbook, typed.require_complete, reporter.progress().names()));
+            let (me, progress) = (ended.me.clone(), reporter.progress());
+            let stop = stop_of(ended, &typed.playbook, typed.require_complete, progress.names());
+            let path = typed.playbook.to_string_lossy();
+            return Ok(stop.with_other_ways(Some(&me.intent.change), progress.backup(), &path));
         }
     }
 }
@@ -173,6 +176,8 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
                 _ => Trouble::System(text),
             }
         }
+        SetupError::Restoring(record) => Trouble::Restoring { words: record.words(), from: record.from },
+        error @ SetupError::RestoreRecord(_) => Trouble::StateDir(with_causes(&error)),
         SetupError::Illegal { ref path, .. } => damaged(with_causes(&error), path.clone()),
         SetupError::Observe(error) => error.into(),
         SetupError::NoSuchMember { name, known } => Trouble::NoSuchMember { typed: name, members: known.join(", ") },

@@ -117,6 +117,19 @@ pub enum Trouble {
         /// Of the step that was in hand, if there was one.
         lock: Option<LockLeft>,
     },
+    /// `agent restore` was begun on this host, and not ended.
+    Restoring {
+        /// The file that it is from.
+        from: PathBuf,
+        /// What is typed behind the playbook, so that it goes on.
+        words: String,
+    },
+    /// The cluster that was to be replaced serves, or may.
+    Serves(String),
+    /// A file that nothing is made from.
+    BadBackup(String),
+    /// A member of this host could not be given its new data, or be started on it.
+    NotRestored(String),
     /// A second signal.
     InterruptedAtOnce {
         /// The member of the step in hand, if there was one.

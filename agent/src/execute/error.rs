@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, sync::Arc};
 
-use super::data_dir::DataDirError;
+use super::{data_dir::DataDirError, restore::PlaceError};
 use crate::{
     event::trouble::Trouble,
     host::{
@@ -65,6 +65,8 @@ pub enum ActError {
     Observe(#[from] ObserveError),
     #[error("{}", with_causes(.0))]
     Owner(#[from] PathOwnerError),
+    #[error("{}", with_causes(.0))]
+    Place(#[from] PlaceError),
     #[error("{}", with_causes(.0))]
     Process(#[from] ProcessError),
     #[error("{}", with_causes(.0))]

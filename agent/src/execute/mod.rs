@@ -39,6 +39,7 @@ mod process_member;
 mod ready;
 mod releases;
 pub mod replace_run;
+pub mod restore;
 mod send;
 mod settled;
 pub mod setup;

@@ -101,6 +101,14 @@ pub(super) fn told_folder(runtime: &Runtime, flag: &str) -> Option<PathBuf> {
     Some(folder).filter(|folder| folder.is_absolute())
 }
 
+/// What the agent's own start says of this flag.
+pub(super) fn told_text(runtime: &Runtime, flag: &str) -> Option<String> {
+    match told(runtime, flag) {
+        Told::As(text) => Some(text),
+        Told::Nothing | Told::Unknown => None,
+    }
+}
+
 /// Where the log of a member lies that has its data here; `None` where nobody knows.
 fn log_folder(runtime: &Runtime, data: &Path) -> Option<PathBuf> {
     match told(runtime, "wal-dir") {

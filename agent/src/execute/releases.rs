@@ -166,6 +166,32 @@ impl OwnNode {
         executable.map_or(Ok(()), |executable| release_record::check(executable).map_err(ActError::from))
     }
 
+    /// This release, where it lies beside the link.
+    ///
+    /// # Errors
+    /// It does not, or the member has no link.
+    pub(super) async fn installed(&self, release: &Release) -> Result<Side, ActError> {
+        let Some((releases, link)) = self.releases().zip(self.switch.path()) else {
+            return Err("it has no `binary` that leads to its release; have it run another one by hand, and leave --release out".into());
+        };
+        let entries = std::fs::read_dir(&releases).into_iter().flatten();
+        for folder in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let Some(executable) = executable_in(&folder, link) else { continue };
+            if self.release_of(&executable).await.is_ok_and(|found| found == *release) {
+                return Ok(Side { release: release.clone(), executable: Some(executable) });
+            }
+        }
+        let current = self.current().await?;
+        match current.release == *release {
+            true => Ok(current),
+            false => Err(format!(
+                "{release} does not lie in {}; agent run has put every release there that it came by",
+                releases.display()
+            )
+            .into()),
+        }
+    }
+
     /// Among the releases beside the link, the newest that `from` allows: what a member goes back to when
     /// the journal that knew it was lost.
     pub async fn previous(&self, from: &semver::VersionReq) -> Option<Side> {

@@ -24,6 +24,10 @@ use super::{
     node::OwnNode,
     own_data::begun_here,
     prepare::judge_cgroup,
+    restore::{
+        self,
+        record::{Record, RecordError},
+    },
     send::Leases,
     start_failure::ended_again,
 };
@@ -65,6 +69,12 @@ pub enum SetupError {
     StateDir(#[source] StateDirError),
     #[error("the journal cannot be used")]
     Journal(#[source] JournalError),
+    /// `agent restore` was begun here, and not ended: which member has whose data is its own to know.
+    #[error("a restore from {} is in hand on this host", .0.from.display())]
+    Restoring(Box<Record>),
+    /// What `agent restore` wrote down cannot be read.
+    #[error("whether a restore is in hand is not known")]
+    RestoreRecord(#[source] RecordError),
     /// The journal's entries contradict each other.
     #[error("{} is damaged", path.display())]
     Illegal { path: PathBuf, source: Illegal },
@@ -147,6 +157,8 @@ pub async fn set_up(
     let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
     let (host, opened) = match open(&held) {
         Ok(opened) => opened,
+        // A member that is down may have the data of either cluster.
+        Err(error @ (SetupError::Restoring(_) | SetupError::RestoreRecord(_))) => return Err(error),
         Err(error) => {
             bring_up_what_can_be_read(&playbook, &held, reporter).await;
             return Err(error);
@@ -226,6 +238,9 @@ pub(super) fn illegal(state: &Layout) -> impl FnOnce(Illegal) -> SetupError {
 
 /// Who this host is, and its journal.
 pub(super) fn open(held: &Held) -> Result<(HostId, Option<Opened<Line>>), SetupError> {
+    if let Some(record) = restore::in_hand(held).map_err(SetupError::RestoreRecord)? {
+        return Err(SetupError::Restoring(Box::new(record)));
+    }
     let host = held.host().map_err(SetupError::StateDir)?;
     let journal = Journal::open(&held.journal()).map_err(SetupError::Journal)?;
     Ok((host, journal))

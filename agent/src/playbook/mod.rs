@@ -31,7 +31,7 @@ pub use cluster::{Auth, Cluster, Tls};
 pub use fault::{Mistake, Place, PlaybookError};
 pub use model::{
     Backup, Command, ConditionalArgs, ConditionalFile, Finalize, Gates, Hooks, Kind, Node, OnFailure, Order, Playbook,
-    Process, Runtime, Stop, Strategy, Verify,
+    Process, Restore, Runtime, Stop, Strategy, Verify,
 };
 pub use release::{Artifact, Hop, Hops, Source};
 pub use select::Clash;

@@ -42,6 +42,9 @@ pub struct Playbook {
     /// Whether a member's database is saved before anything is changed, and where.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
+    /// How `agent restore` makes the cluster anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Restore>,
     /// Who the members are, and where each is reached by the others: what `agent verify membership` compares; empty if that is not
     /// asked.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -104,6 +107,20 @@ pub struct Backup {
     /// How many of the cluster's backups stay there, the new one counted; all of them where nobody says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<usize>,
+}
+
+/// What `agent restore` is to know that neither the file nor this host says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Restore {
+    /// The program that makes a data directory; beside the member's executable where nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<PathBuf>,
+    /// How many revisions are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bump_revision: Option<usize>,
+    /// The new cluster's voters by name, each with its peer URLs; as the file lists them where it is empty.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub members: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// One member that runs on this host.

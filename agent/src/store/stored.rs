@@ -165,7 +165,7 @@ impl fmt::Display for KeyName {
     }
 }
 
-pub(super) fn name(text: &str) -> Option<KeyName> {
+pub fn name(text: &str) -> Option<KeyName> {
     match text.split_once('/') {
         None if text == "run" => Some(KeyName::Run),
         None if text == "baton" => Some(KeyName::Baton),

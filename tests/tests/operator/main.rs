@@ -7,6 +7,7 @@ mod guard;
 mod init;
 mod pause;
 mod question;
+mod restore;
 mod roles;
 mod terminal;
 mod verify;

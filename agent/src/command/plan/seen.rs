@@ -9,8 +9,9 @@ use crate::{
         inspect::{Inspected, inspect},
         intent::intent,
         replace_run::not_replaced,
+        restore,
     },
-    host::files::state_dir,
+    host::files::state_dir::{self, Layout},
     keys::{AttemptId, Keys, ProcessId},
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
@@ -47,6 +48,10 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) async fn of(playbook: &Playbook, verb: Verb) -> Result<Self, Trouble> {
+        // One that cannot be read is for the run to tell.
+        if let Ok(Some(record)) = restore::in_hand(&Layout::of(&playbook.state_dir)) {
+            return Err(Trouble::Restoring { words: record.words(), from: record.from });
+        }
         let prober = Prober::open(&playbook.cluster)?;
         let mut snapshot = prober.look().await?;
         let viewer = prober.viewer(playbook).await?;

@@ -146,6 +146,11 @@ impl Layout {
         self.path.join("downloads")
     }
 
+    /// What is restored on this host, or was last.
+    pub fn restore(&self) -> PathBuf {
+        self.path.join("restore")
+    }
+
     /// The folder of the old content of switched files.
     pub fn saved_files(&self) -> PathBuf {
         self.path.join("files")

@@ -23,6 +23,8 @@ use tokio::{
     time::timeout,
 };
 
+use crate::host::process::credentials::Credentials;
+
 /// How much of a command's output is kept, in bytes: the end of it, where the reason stands.
 pub const OUTPUT_KEPT: usize = 8 * 1024;
 
@@ -137,11 +139,39 @@ pub async fn run_with(
     let Some((program, arguments)) = argv.split_first() else { return Err(ExecError::Empty) };
     let mut command = Command::new(program);
     command.args(arguments).stdin(stdin);
+    carry_out(command, program, limit, output, unwaited).await
+}
+
+/// As [`run`], as another user where that is to be had, with these variables alone.
+pub async fn run_as(
+    argv: &[String],
+    user: &Credentials,
+    variables: &[(&str, &str)],
+    limit: Duration,
+) -> Result<Ended, ExecError> {
+    let Some((program, arguments)) = argv.split_first() else { return Err(ExecError::Empty) };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).current_dir("/").env_clear().envs(variables.iter().copied());
+    let own = Credentials::own();
+    if (user.uid, user.gid) != (own.uid, own.gid) {
+        // The further groups are root's until then, and are given up (std, `CommandExt::uid`).
+        command.uid(user.uid).gid(user.gid);
+    }
+    carry_out(command, program, limit, &Output::Kept, Unwaited::Killed).await
+}
+
+async fn carry_out(
+    mut command: Command,
+    program: &str,
+    limit: Duration,
+    output: &Output,
+    unwaited: Unwaited,
+) -> Result<Ended, ExecError> {
     if unwaited != Unwaited::KilledInItsSession {
         command.process_group(0);
     }
     let file = direct(&mut command, program, output)?;
-    let child = spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.clone(), source })?;
+    let child = spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.into(), source })?;
     let mut running = Running { child, unwaited, is_given_up: false };
     let pipes = (tail_of(running.child.stdout.take()), tail_of(running.child.stderr.take()));
     let status = running.wait(limit).await;
@@ -152,7 +182,7 @@ pub async fn run_with(
     match status {
         Some(status) => Ok(Ended { code: status.code(), how: in_words(status), stdout, stderr }),
         None => Err(ExecError::TimedOut {
-            program: program.clone(),
+            program: program.into(),
             after: limit,
             unkilled: running.child.id(),
             output: telling(&stdout, &stderr).to_owned(),

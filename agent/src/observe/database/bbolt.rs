@@ -40,6 +40,13 @@ pub enum Unread {
     File(#[from] io::Error),
 }
 
+impl Unread {
+    /// Whether it is another program's file, or too short to be any.
+    pub fn is_no_database(&self) -> bool {
+        matches!(self, Self::NoDatabase)
+    }
+}
+
 /// A key and its value, in the order of keys.
 pub type Pair = (Vec<u8>, Vec<u8>);
 

@@ -5,6 +5,7 @@
 
 mod bbolt;
 pub mod content;
+pub mod origin;
 
 use std::{
     io,

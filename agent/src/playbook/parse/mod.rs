@@ -20,7 +20,7 @@ use proto::MemberId;
 use super::{
     fault::{Fault, IS_A_MATRIX},
     fields::Fields,
-    model::{Backup, Gates, Hooks, Playbook, Verify},
+    model::{Backup, Gates, Hooks, Playbook, Restore, Verify},
     template::Name,
     tree::Tree,
     unit,
@@ -28,7 +28,9 @@ use super::{
 
 /// The format that this release reads.
 pub const API_VERSION: &str = "baton/v1";
-const KEYS: [&str; 19] = [
+/// How many may be left out: revisions have 63 bits, and some must be left.
+pub const MOST_REVISIONS: usize = 1 << 62;
+const KEYS: [&str; 20] = [
     "apiVersion",
     "kind",
     "cluster",
@@ -45,6 +47,7 @@ const KEYS: [&str; 19] = [
     "gates",
     "hooks",
     "backup",
+    "restore",
     "expect_members",
     "members",
     "replace",
@@ -70,6 +73,7 @@ pub(super) fn playbook(tree: &Tree, folder: &Path) -> Result<Playbook, Fault> {
         gates: fields.or("gates", Gates::default(), gates)?,
         hooks: fields.or("hooks", Hooks::default(), |tree| hooks(tree, folder, templates))?,
         backup: fields.or("backup", None, |tree| backup(tree, folder).map(Some))?,
+        restore: fields.or("restore", None, |tree| restore(tree, folder).map(Some))?,
         expect_members: fields.or("expect_members", BTreeMap::new(), expect_members)?,
         kind,
         cluster,
@@ -104,6 +108,46 @@ fn backup(tree: &Tree, folder: &Path) -> Result<Backup, Fault> {
     Ok(Backup { dir, keep: fields.or("keep", None, |tree| value::count(tree, 9999).map(Some))? })
 }
 
+fn restore(tree: &Tree, folder: &Path) -> Result<Restore, Fault> {
+    let fields = Fields::of(tree, "`restore`", &["tool", "bump_revision", "members"])?;
+    Ok(Restore {
+        tool: fields.or("tool", None, |tree| value::path(tree, folder).map(Some))?,
+        bump_revision: fields.or("bump_revision", None, |tree| value::count(tree, MOST_REVISIONS).map(Some))?,
+        members: fields.or("members", BTreeMap::new(), founders)?,
+    })
+}
+
+fn founders(tree: &Tree) -> Result<BTreeMap<String, BTreeSet<String>>, Fault> {
+    let expected = "the members' names, each with its peer URLs, such as `orders-1: [http://10.0.0.1:2380]`";
+    let mut members = BTreeMap::new();
+    for entry in tree.map(expected)? {
+        let urls = peer_urls(&entry.value, expected)?;
+        members.insert(value::key(entry, "a member's name")?, urls);
+    }
+    match members.is_empty() {
+        true => Err(tree.fault("no member", expected)),
+        false => Ok(members),
+    }
+}
+
+fn peer_urls(tree: &Tree, expected: &str) -> Result<BTreeSet<String>, Fault> {
+    let mut urls = BTreeSet::new();
+    for url in tree.list("a list of peer URLs")? {
+        let text = url.text("a peer URL")?;
+        if !["http://", "https://", "unix://", "unixs://"].iter().any(|scheme| text.starts_with(scheme)) {
+            let problem = format!("`{}` is no peer URL", text.escape_debug());
+            return Err(url.fault(problem, "a URL as `etcdctl member list` shows it"));
+        }
+        if !urls.insert(text.to_owned()) {
+            return Err(url.fault(format!("`{}` is there twice", text.escape_debug()), "each peer URL once"));
+        }
+    }
+    if urls.is_empty() {
+        return Err(tree.fault("no peer URL", expected));
+    }
+    Ok(urls)
+}
+
 fn gates(tree: &Tree) -> Result<Gates, Fault> {
     let fields = Fields::of(tree, "`gates`", &["expect"])?;
     let Some(expect) = fields.get("expect") else { return Ok(Gates::default()) };
@@ -124,20 +168,7 @@ fn expect_members(tree: &Tree) -> Result<BTreeMap<MemberId, BTreeSet<String>>, F
         let id: MemberId = entry.key.parse().ok().filter(|id| *id != MemberId(0)).ok_or_else(|| {
             problem(format!("`{}` is no member id, which has up to 16 hexadecimal digits", entry.key.escape_debug()))
         })?;
-        let mut urls = BTreeSet::new();
-        for url in entry.value.list("a list of peer URLs")? {
-            let text = url.text("a peer URL")?;
-            if !["http://", "https://", "unix://", "unixs://"].iter().any(|scheme| text.starts_with(scheme)) {
-                let problem = format!("`{}` is no peer URL", text.escape_debug());
-                return Err(url.fault(problem, "a URL as `etcdctl member list` shows it"));
-            }
-            if !urls.insert(text.to_owned()) {
-                return Err(url.fault(format!("`{}` is there twice", text.escape_debug()), "each peer URL once"));
-            }
-        }
-        if urls.is_empty() {
-            return Err(entry.value.fault("no peer URL", expected));
-        }
+        let urls = peer_urls(&entry.value, expected)?;
         if members.insert(id, urls).is_some() {
             return Err(problem(format!("member {id} is there twice")));
         }

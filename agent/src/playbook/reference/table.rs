@@ -7,6 +7,7 @@ use super::{
         Name, Path, PeerUrl, Release, Requirement, SetOf, Size, Text, Url, Window, Word,
     },
 };
+use crate::playbook::parse::MOST_REVISIONS;
 
 const UP_OR_DOWN: &[&str] = &["Upgrade", "Downgrade"];
 
@@ -94,6 +95,10 @@ pub const FIELDS: &[Field] = &[
     group("backup", Group, "Has the first host that is at work save a member's database before anything is changed, and every hop of a way one; where none can be made, nothing is changed; all hosts say it, or none."),
     row("backup.dir", Path, "/var/backups/etcd", "The folder of this host that it is written to, best on another disk than the data; it has a file of its own name each time, for `etcdutl snapshot restore`.").required(),
     row("backup.keep", Count(9999), "5", "How many of the cluster's backups stay there, the new one counted; all of them where it is left out."),
+    group("restore", Group, "How `agent restore` makes the cluster anew; every host says the same, but for the tool."),
+    row("restore.tool", Path, "/opt/etcd-3.6/etcdutl", "The program that makes a data directory from the file, as `etcdutl snapshot restore` does; where it is left out, the etcdutl beside the member's executable, the bundled node itself, or else etcdctl or the host's etcdutl."),
+    row("restore.bump_revision", Count(MOST_REVISIONS), "1000000000", "How many revisions are left out, so that watchers notice that time went back; 1000000000 where it is left out, and `--bump-revision 0` leaves none out."),
+    row("restore.members", MapOf(&SetOf(&Text)), "{ orders-1: [\"http://10.0.0.1:2380\"] }", "The new cluster's voters by name, each with its peer URLs; where it is left out, those that the file lists, or that `--initial-cluster` names."),
     row("expect_members", MapOf(&SetOf(&Text)), "{ 8e9e05c52164694d: [\"http://10.0.0.1:2380\"] }", "Who the members are, by id, each with its peer URLs: what `agent verify membership` compares."),
 ];
 

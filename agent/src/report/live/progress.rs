@@ -360,6 +360,11 @@ impl Progress {
         }
     }
 
+    /// The backup of the run.
+    pub fn backup(&self) -> Option<&Backup> {
+        self.backup.as_deref()
+    }
+
     fn backup_line(&self, backup: &Backup) -> serde_json::Value {
         let Backup { host_name, path, member, revision, sha256, bytes } = backup;
         let member = self.names.short(*member);

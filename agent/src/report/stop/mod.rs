@@ -8,6 +8,7 @@ mod alarm;
 pub mod hazard;
 mod hop;
 mod members;
+mod other_ways;
 pub mod reason;
 pub mod refused;
 pub mod trouble;

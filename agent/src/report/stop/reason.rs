@@ -78,6 +78,7 @@ reasons! {
     MembersUnknown "members_unknown" Always(0), "nobody answered, so no member is known to differ from what is expected", "agent verify membership --require-answer, where that shall be an error";
     Room "room" Always(0), "there is room for a backup", "nothing";
     BackedUp "backed_up" Always(0), "a member's database is saved in a file", "nothing";
+    Restored "restored" Always(0), "every member of the cluster that was made from a file is ready", "nothing";
     Valid "valid" Always(0), "the playbook is right", "agent plan";
     Clear "clear" Always(0), "nothing that is known stands in the way of a release", "nothing";
     Shown "shown" Always(0), "what was asked for is printed", "nothing";
@@ -96,6 +97,7 @@ reasons! {
     PutBack "put_back" Always(1), "a member did not become ready in its step; it was put back and is ready", "look at its log, then agent run or agent rollback";
     NewBinaryKept "new_binary_kept" Always(1), "a member's new binary failed and there is no way back", "repair it on the new binary, then agent run";
     NotJoined "not_joined" Always(1), "a newcomer did not become a member; it was taken back, and its data put aside", "look at its log, repair what is named, then agent run";
+    NotRestored "not_restored" Always(1), "a member of this host was not started on its new data", "repair what is named, then the same agent restore";
     MemberSick "member_sick" Always(1), "a member of this host does not become ready", "look at its log, repair it (end its process if it hangs), then agent run";
     HandOverFailed "hand_over_failed" Always(1), "the leader did not pass leadership on; nothing was stopped by this step", "agent run";
     HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "repair the hook, then agent run";
@@ -119,6 +121,9 @@ reasons! {
     AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password, or was asked without one", "correct cluster.auth";
     NotRoot "not_root" Always(3), "the user does not have the role that this needs", "agent init --print-role says which; grant it, or name another user";
     MembersDiffer "members_differ" Always(3), "the cluster's members are not those that the playbook expects", "correct expect_members, or the membership with etcdctl member";
+    BadBackup "bad_backup" Always(3), "nothing is made from this file: it is torn, damaged, or another program's", "take another file";
+    ClusterServes "cluster_serves" Always(3), "the cluster that was to be replaced serves, or it is not known whether it does", "nothing; where it is to go: agent restore --discard-cluster";
+    Restoring "restoring" Always(3), "a restore is in hand on this host", "the same agent restore, which goes on";
     NoRoom "no_room" Always(3), "there is too little room for a backup", "make room, or name another folder";
     NoGates "no_gates" Always(3), "no member has cluster feature gates, so none is on or off", "nothing; no release of etcd has them";
     GatesUnsupported "gates_unsupported" Preflight, "gates are expected, and a member that is at its target has none", "remove gates.expect, then agent run, with --replace where a run stands";

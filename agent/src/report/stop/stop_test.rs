@@ -280,6 +280,10 @@ fn troubles() -> Vec<Trouble> {
         Trouble::DataGone { name: "orders-1".into(), lock: None },
         Trouble::DataGone { name: "orders-1\u{1b}".into(), lock: Some(LockLeft::Gone) },
         Trouble::DataGone { name: "orders-1".into(), lock: Some(LockLeft::Perhaps) },
+        Trouble::Restoring { from: "/b/my saved.db".into(), words: " --from '/b/my saved.db'".into() },
+        Trouble::Serves(text()),
+        Trouble::BadBackup(text()),
+        Trouble::NotRestored(text()),
         Trouble::InterruptedAtOnce { member: None },
         Trouble::InterruptedAtOnce { member: Some((MemberId(1), "orders-1".into())) },
     ]
@@ -322,6 +326,7 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
         Reason::Room,
         Reason::Clear,
         Reason::BackedUp,
+        Reason::Restored,
         Reason::NoRoom,
         Reason::Valid,
         Reason::Abandoned,

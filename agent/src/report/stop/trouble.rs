@@ -146,6 +146,24 @@ impl Trouble {
                 );
                 (Reason::DataGone, message, lock.map_or("", step_over), with("status"))
             }
+            Self::Restoring { from, words } => {
+                let message = format!(
+                    "a restore from {} is in hand on this host: a member of it may be down, or have its new data",
+                    from.display()
+                );
+                let next = playbook.map(|path| format!("agent restore {}{words}", typed(path)));
+                (Reason::Restoring, message, NOTHING, next)
+            }
+            Self::Serves(text) => (Reason::ClusterServes, text.clone(), NOTHING, with("status")),
+            Self::BadBackup(text) => (Reason::BadBackup, text.clone(), NOTHING, None),
+            Self::NotRestored(text) => {
+                let left = "its old data is where it was, or was put aside beside it; nothing was deleted";
+                (Reason::NotRestored, text.clone(), left, again)
+            }
+            Self::InterruptedAtOnce { member: None } if verb == "restore" => {
+                let left = "members of this host may be down; the same command goes on";
+                (Reason::InterruptedAtOnce, "ended at once by a signal".into(), left, again)
+            }
             Self::InterruptedAtOnce { member: None } => {
                 (Reason::InterruptedAtOnce, "ended at once by a signal".into(), "no step was in hand", again)
             }

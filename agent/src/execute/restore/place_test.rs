@@ -1,0 +1,113 @@
+use super::*;
+
+fn own() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+}
+
+#[test]
+fn old_and_new_are_exchanged_and_the_old_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("m1");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("old"), "").unwrap();
+    let place = Place::of(&data, "restored-1").unwrap();
+    // What an earlier try has left is no part of the next one.
+    fs::create_dir(folder.path().join("m1.restored-1")).unwrap();
+    fs::write(folder.path().join("m1.restored-1/rest"), "").unwrap();
+    drop(place.begin(own()).unwrap());
+    fs::create_dir(place.made()).unwrap();
+    fs::write(place.made().join("new"), "").unwrap();
+    place.settle().unwrap();
+    assert_eq!(place.exchange().unwrap(), None);
+    assert!(data.join("new").exists() && place.made().join("old").exists());
+    let aside = place.put_aside().unwrap().unwrap();
+    assert!(aside.join("old").exists(), "{}", aside.display());
+    assert!(aside.file_name().unwrap().to_string_lossy().starts_with("m1.archived-unknown-"), "{}", aside.display());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
+    assert_eq!(place.archives().collect::<Vec<_>>(), [aside]);
+    assert_eq!(place.put_aside().unwrap(), None, "done again it does nothing more");
+}
+
+#[test]
+fn what_else_lies_in_a_data_directory_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("m1");
+    fs::create_dir_all(data.join("member")).unwrap();
+    fs::write(data.join("member/old"), "").unwrap();
+    fs::write(data.join("cert"), "").unwrap();
+    let place = Place::of(&data, "restored-1").unwrap();
+    drop(place.begin(own()).unwrap());
+    fs::create_dir_all(place.made().join("member")).unwrap();
+    fs::write(place.made().join("member/new"), "").unwrap();
+    place.exchange().unwrap();
+    let aside = place.put_aside().unwrap().unwrap();
+    assert!(data.join("member/new").exists() && data.join("cert").exists());
+    assert!(aside.join("member/old").exists() && aside.starts_with(&data));
+}
+
+#[test]
+fn old_data_that_a_killed_agent_left_is_kept_by_whoever_comes_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("m1");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("old"), "").unwrap();
+    let first = Place::of(&data, "restored-1").unwrap();
+    drop(first.begin(own()).unwrap());
+    fs::create_dir(first.made()).unwrap();
+    fs::write(first.made().join("new"), "").unwrap();
+    first.exchange().unwrap(); // and killed
+    let second = Place::of(&data, "restored-2").unwrap();
+    let left = second.others();
+    assert_eq!(left.len(), 1);
+    let aside = left[0].clear().unwrap().unwrap();
+    assert!(aside.join("old").exists());
+    // The same name again is no other case.
+    drop(first.begin(own()).unwrap());
+    fs::create_dir(first.made()).unwrap();
+    fs::write(first.made().join("newer"), "").unwrap();
+    assert_eq!(first.clear().unwrap(), None, "what was made and never served may go");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn where_nothing_can_be_exchanged_the_old_has_its_last_name_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("m1");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("old"), "").unwrap();
+    let place = Place::of(&data, "restored-1").unwrap();
+    drop(place.begin(own()).unwrap());
+    fs::create_dir(place.made()).unwrap();
+    fs::write(place.made().join("new"), "").unwrap();
+    let aside = place.one_after_the_other(&place.made(), &data).unwrap();
+    assert!(data.join("new").exists() && aside.join("old").exists());
+    assert_eq!(place.put_aside().unwrap(), None);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
+}
+
+#[test]
+fn a_link_in_the_place_of_what_was_made_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, others) = (folder.path().join("m1"), folder.path().join("others"));
+    [&data, &others, &others.join("data")].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    fs::write(others.join("data/file"), "").unwrap();
+    let place = Place::of(&data, "restored-1").unwrap();
+    std::os::unix::fs::symlink(&others, folder.path().join("m1.restored-1")).unwrap();
+    place.put_aside().unwrap();
+    assert!(others.join("data/file").exists());
+    assert!(!folder.path().join("m1.restored-1").exists(), "it is in the way of a restore");
+}
+
+#[test]
+fn without_old_data_there_is_nothing_to_put_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("m1");
+    let place = Place::of(&data, "restored-1").unwrap();
+    drop(place.begin(own()).unwrap());
+    fs::create_dir(place.made()).unwrap();
+    place.settle().unwrap();
+    place.exchange().unwrap();
+    assert!(data.is_dir());
+    assert_eq!(place.put_aside().unwrap(), None);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
