@@ -6,6 +6,7 @@ mod interrupted;
 mod lint;
 mod play;
 mod refused;
+mod restored;
 mod serial;
 mod site;
 mod together;

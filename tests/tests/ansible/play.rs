@@ -108,6 +108,13 @@ impl<'a> Stage<'a> {
             }],
         }]);
         fs::write(home.join("play.yml"), play.to_string()).expect("written");
+        let restore = json!([{
+            "name": "Restore", "hosts": "all", "gather_facts": false,
+            "tasks": [{
+                "name": "Restore", "ansible.builtin.include_role": { "name": "baton.rollout.baton", "tasks_from": "restore" },
+            }],
+        }]);
+        fs::write(home.join("restore.yml"), restore.to_string()).expect("written");
         stage.invite(|_, _| {});
         Some(stage)
     }
@@ -141,14 +148,23 @@ impl<'a> Stage<'a> {
         self.begin(arguments).ended().await
     }
 
+    /// Plays the entry point `restore` of the role to the end.
+    pub async fn restore(&self, arguments: &[&str]) -> Played {
+        self.begin_file("restore.yml", arguments).ended().await
+    }
+
     /// Begins to play.
     pub fn begin(&self, arguments: &[&str]) -> Playing {
+        self.begin_file("play.yml", arguments)
+    }
+
+    fn begin_file(&self, file: &str, arguments: &[&str]) -> Playing {
         let home = self.site.home.path();
         let (record, output) = (home.join("record"), home.join("output"));
         let _ = fs::remove_file(&record);
         let printed = File::create(&output).expect("made");
         let mut play = Command::new(self.ansible.join("ansible-playbook"));
-        play.arg("-i").arg(home.join("inventory.json")).arg(home.join("play.yml")).args(arguments).current_dir(home);
+        play.arg("-i").arg(home.join("inventory.json")).arg(home.join(file)).args(arguments).current_dir(home);
         play.env("HOME", home).env("ANSIBLE_COLLECTIONS_PATH", collections(home)).env("BATON_RECORD", &record);
         play.env("ANSIBLE_CALLBACK_PLUGINS", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ansible"));
         play.env("ANSIBLE_CALLBACKS_ENABLED", "record").env("ANSIBLE_FORKS", "5").env("ANSIBLE_TIMEOUT", "5");
