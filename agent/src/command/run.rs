@@ -96,7 +96,7 @@ async fn carry_out(
             let (me, progress) = (ended.me.clone(), reporter.progress());
             let stop = stop_of(ended, &typed.playbook, typed.require_complete, progress.names());
             let path = typed.playbook.to_string_lossy();
-            return Ok(stop.with_other_ways(Some(&me.intent.change), progress.backup(), &path));
+            return Ok(stop.with_other_ways(Some(&me.intent.change), progress.last_backup(), &path));
         }
     }
 }

@@ -185,8 +185,9 @@ impl OwnNode {
         match current.release == *release {
             true => Ok(current),
             false => Err(format!(
-                "{release} does not lie in {}; agent run has put every release there that it came by",
-                releases.display()
+                "{release} does not lie in {}; point {} to its executable, and leave --release out",
+                releases.display(),
+                link.display()
             )
             .into()),
         }

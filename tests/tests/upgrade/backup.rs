@@ -77,6 +77,11 @@ async fn the_hosts_make_one_backup_before_the_first_stop(system: System) {
     let by = if system == System::Etcd { &rollout.to } else { &rollout.from };
     let output = restored(&rollout, by, file, &rollout.layout().dir.join("restored"));
     assert!(output.status.success(), "{output:?}");
+    // No old binary would start any more, and what leads back all the same is said.
+    let past = rollout.one("rollback", 0).await;
+    past.must_be(3, "nothing_to_roll_back");
+    let restore = format!("--from {}", file.display());
+    assert!(past.said("left").contains(&restore) && past.said("left").contains("is lost"), "{past}");
     // What is done is not saved again.
     all_must_be(&rollout.all("run").await, 0, "nothing_to_do");
     assert_eq!(all_files(&rollout).len(), 1);

@@ -55,6 +55,8 @@ pub struct Progress {
     steps: Vec<Begun>,
     /// What was saved before anything was changed; of a way over several releases before this hop of it.
     backup: Option<Arc<Backup>>,
+    /// That of the last run, whosever it is.
+    last_backup: Option<Arc<Backup>>,
     warnings: Vec<String>,
     changed: bool,
     /// What is done to a member at the moment, by this process.
@@ -147,6 +149,7 @@ impl Progress {
             }
             RunEvent::Read(keys) => {
                 self.names.learn_hosts(keys);
+                self.last_backup = keys.run.as_ref().and_then(|run| run.value.backup.clone());
                 let run = keys.run.as_ref().map(|run| &run.value).filter(|run| Some(run.id) == self.run);
                 self.backup = run.and_then(|run| run.backup.clone()).or(self.backup.take());
             }
@@ -360,9 +363,9 @@ impl Progress {
         }
     }
 
-    /// The backup of the run.
-    pub fn backup(&self) -> Option<&Backup> {
-        self.backup.as_deref()
+    /// The backup of the last run, though that is over.
+    pub fn last_backup(&self) -> Option<&Backup> {
+        self.last_backup.as_deref()
     }
 
     fn backup_line(&self, backup: &Backup) -> serde_json::Value {
