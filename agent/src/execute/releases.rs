@@ -166,6 +166,21 @@ impl OwnNode {
         executable.map_or(Ok(()), |executable| release_record::check(executable).map_err(ActError::from))
     }
 
+    /// The release's folder holds the executable under the name it was installed with: that of the link, or of what runs now; etcdutl may
+    /// lie beside it.
+    fn executable_in(&self, folder: &Path, link: &Path) -> Option<PathBuf> {
+        let current = self.executable().ok().flatten();
+        let names = [link.file_name(), current.as_deref().and_then(Path::file_name)];
+        if let Some(named) = names.into_iter().flatten().map(|name| folder.join(name)).find(|path| path.is_file()) {
+            return Some(named);
+        }
+        let mut executables = std::fs::read_dir(folder)
+            .ok()?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| executable::check(path).is_ok());
+        executables.next().filter(|_| executables.next().is_none())
+    }
+
     /// This release, where it lies beside the link.
     ///
     /// # Errors
@@ -176,7 +191,7 @@ impl OwnNode {
         };
         let entries = std::fs::read_dir(&releases).into_iter().flatten();
         for folder in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let Some(executable) = executable_in(&folder, link) else { continue };
+            let Some(executable) = self.executable_in(&folder, link) else { continue };
             if self.release_of(&executable).await.is_ok_and(|found| found == *release) {
                 return Ok(Side { release: release.clone(), executable: Some(executable) });
             }
@@ -199,7 +214,7 @@ impl OwnNode {
         let entries = std::fs::read_dir(self.releases()?).ok()?;
         let mut found: Vec<Side> = Vec::new();
         for folder in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let Some(executable) = executable_in(&folder, self.switch.path()?) else { continue };
+            let Some(executable) = self.executable_in(&folder, self.switch.path()?) else { continue };
             if let Ok(release) = self.release_of(&executable).await {
                 found.push(Side { release, executable: Some(executable) });
             }
@@ -207,19 +222,6 @@ impl OwnNode {
         found.retain(|side| from.matches(&side.release.0));
         found.into_iter().max_by(|one, other| one.release.cmp(&other.release))
     }
-}
-
-/// The release's folder holds the executable under the name it was installed with.
-fn executable_in(folder: &Path, link: &Path) -> Option<PathBuf> {
-    let named = folder.join(link.file_name()?);
-    if named.is_file() {
-        return Some(named);
-    }
-    let mut executables = std::fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| executable::check(path).is_ok());
-    executables.next().filter(|_| executables.next().is_none())
 }
 
 fn owner_of(executable: &Path) -> Result<Credentials, ActError> {
