@@ -166,7 +166,13 @@ impl Ready {
         let mut record = match record {
             Ok(record) => record,
             Err(why) => {
-                self.members.iter().filter(|member| !member.is_placed).for_each(|member| drop(member.place.clear()));
+                // What is in hand goes on with it, and its file may be gone.
+                if self.record.is_none() {
+                    self.members
+                        .iter()
+                        .filter(|member| !member.is_placed)
+                        .for_each(|member| drop(member.place.clear()));
+                }
                 return Err(why);
             }
         };
@@ -264,7 +270,7 @@ impl Ready {
         }
         // What the old cluster's run was about to do is over.
         if record.phase != Phase::Done {
-            put_journal_aside(&self.held).map_err(|why| NotRestored::Unfit(why.into()))?;
+            put_journal_aside(&self.held).map_err(|why| failed("the journal".to_owned())(why.into()))?;
         }
         for member in &mut self.members {
             let name = member.own.node.name.clone();

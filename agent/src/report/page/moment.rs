@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::calendar::rfc3339;
+use crate::{calendar::rfc3339, report::lasted::lasted};
 
 /// As RFC 3339 has it.
 pub(super) fn whole(at: u64) -> String {
@@ -26,9 +26,7 @@ pub(super) fn span(millis: u64) -> String {
         0 if millis < 10 => format!("{millis} ms"),
         0..10 => format!("{}.{:02} s", seconds, millis % 1000 / 10),
         10..60 => format!("{}.{} s", seconds, millis % 1000 / 100),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{} d {} h", seconds / 86_400, seconds / 3600 % 24),
+        _ => lasted(Duration::from_millis(millis)),
     }
 }
 
