@@ -297,7 +297,7 @@ fn rights(folder: &Path, owner: &Credentials) -> Result<Rights, ActError> {
         Err(why) if owner.uid == Credentials::own().uid => Err(why.into()),
         Err(_) => {
             path_owner::check(folder, &owner.writers())?;
-            Ok(Rights::Of(owner.uid, owner.gid))
+            Ok(Rights::Of(owner.clone()))
         }
     }
 }
@@ -320,7 +320,8 @@ async fn owner(own: &OwnNode, data: &Path, program: Option<&Path>) -> Result<Cre
                 format!("{shown} is {has}'s, and the member runs as {runs}; type: chown -R {runs} {shown}").into()
             );
         }
-        (Ok(seen), _) => Credentials { gid: seen.gid(), ..Credentials::of_uid(seen.uid())? },
+        (Ok(seen), Some(user)) => with_group(user, seen.gid()),
+        (Ok(seen), None) => with_group(Credentials::of_uid(seen.uid())?, seen.gid()),
         (Err(_), Some(user)) => user,
         (Err(_), None) => {
             return Err(format!("{shown} is not there, so whose it is to be is not known: make it, empty").into());
@@ -330,6 +331,12 @@ async fn owner(own: &OwnNode, data: &Path, program: Option<&Path>) -> Result<Cre
         true => Ok(owner),
         false => Err(format!("{} is another user's; run this as root", data.display()).into()),
     }
+}
+
+/// The data's own group, where he is in it. A folder that root has made and given to him may still be of a group of root's.
+fn with_group(user: Credentials, group: u32) -> Credentials {
+    let gid = if user.groups.contains(&group) { group } else { user.gid };
+    Credentials { gid, ..user }
 }
 
 /// Refuses a member that would not be where the others look for it.
@@ -385,6 +392,14 @@ pub(super) fn told_founders(playbook: &Playbook) -> Option<Founders> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_group_of_the_data_is_taken_where_its_owner_is_in_it() {
+        let user = Credentials { uid: 7, gid: 7, groups: vec![7, 8] };
+        for (group, expected) in [(7, 7), (8, 8), (0, 7), (9, 7)] {
+            assert_eq!(with_group(user.clone(), group), Credentials { gid: expected, ..user.clone() }, "{group}");
+        }
+    }
 
     #[test]
     fn data_goes_with_the_same_minor_and_the_next() {
