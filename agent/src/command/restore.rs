@@ -129,8 +129,6 @@ fn note(facts: &mut Facts, restored: &Restored) {
 
 fn ended(came: &Came, restored: &Restored, founders: &[String], typed: &cli::Restore) -> Stop {
     let cluster = restored.cluster;
-    let aside: Vec<_> =
-        restored.aside.iter().map(|(name, path)| format!("the old data of {name} is {}", path.display())).collect();
     let again = format!("agent restore {}{}", word(&typed.playbook.to_string_lossy()), typed.words());
     let (reason, message, next) = match came {
         Came::All => {
@@ -141,6 +139,11 @@ fn ended(came: &Came, restored: &Restored, founders: &[String], typed: &cli::Res
         Came::Most(missing) => {
             let message = format!("cluster {cluster} serves; not ready yet: {}", missing.join(", "));
             (Reason::Partial, message, Some("the same command on the hosts that are left".to_owned()))
+        }
+        Came::Few { missing, known } if missing.is_empty() => {
+            let known: String = known.iter().map(|known| format!("; {known}")).collect();
+            let message = format!("this host's part of cluster {cluster} is done, and it was not seen to serve{known}");
+            (Reason::Partial, message, None)
         }
         Came::Few { missing, known } => {
             let known: String = known.iter().map(|known| format!("; {known}")).collect();
@@ -159,7 +162,13 @@ fn ended(came: &Came, restored: &Restored, founders: &[String], typed: &cli::Res
         }
     };
     let stop = Stop::well(reason, message, "status", Path::new(&typed.playbook));
-    Stop { left: aside.join("; "), next: next.or(stop.next), ..stop }
+    Stop { left: put_aside(restored), next: next.or(stop.next), ..stop }
+}
+
+/// Where each member's old data is.
+fn put_aside(restored: &Restored) -> String {
+    let aside = restored.aside.iter().map(|(name, path)| format!("the old data of {name} is {}", path.display()));
+    aside.collect::<Vec<_>>().join("; ")
 }
 
 fn trouble(why: NotRestored) -> Trouble {
@@ -181,6 +190,19 @@ fn trouble(why: NotRestored) -> Trouble {
         NotRestored::Observe(error) => error.into(),
         NotRestored::Interrupted => Trouble::Interrupted,
         NotRestored::AtOnce => Trouble::InterruptedAtOnce { member: None },
+        NotRestored::UserWanted(_) => {
+            Trouble::AuthRefused(format!("{text}; name one: `cluster.auth`, of the users that the file has"))
+        }
         NotRestored::Member { .. } => Trouble::NotRestored(text),
+        NotRestored::After { restored, why } => {
+            let aside = put_aside(&restored);
+            let left = match aside.is_empty() {
+                true => {
+                    "members of this host were stopped; the same command goes on, and nothing was deleted".to_owned()
+                }
+                false => format!("members of this host were stopped, and nothing was deleted; {aside}"),
+            };
+            Trouble::AfterRestore { why: Box::new(trouble(*why)), left }
+        }
     }
 }

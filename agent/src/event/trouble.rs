@@ -130,6 +130,12 @@ pub enum Trouble {
     BadBackup(String),
     /// A member of this host could not be given its new data, or be started on it.
     NotRestored(String),
+    /// This, once members of this host were stopped by `agent restore`.
+    AfterRestore {
+        why: Box<Trouble>,
+        /// What their state is.
+        left: String,
+    },
     /// A second signal.
     InterruptedAtOnce {
         /// The member of the step in hand, if there was one.

@@ -70,7 +70,23 @@ pub enum ObserveError {
     Auth { user: String, reason: String },
 }
 
+/// What members say to a call without a user that they know. The second: a client certificate names somebody who is none.
+pub const USER_WANTED: [&str; 2] = ["etcdserver: user name is empty", "etcdserver: user name not found"];
+
 impl ObserveError {
+    /// Whether somebody answers who does not speak to this user, or to this certificate.
+    pub fn is_denial(&self) -> bool {
+        match self {
+            Self::Auth { .. } | Self::NotRoot { .. } | Self::Untrusted { .. } => true,
+            Self::NobodyAnswered { reasons } | Self::NoMembership { reasons } => {
+                let denied = USER_WANTED.into_iter().chain(["etcdserver: permission denied"]);
+                denied.into_iter().any(|said| reasons.iter().any(|reason| reason.contains(said)))
+            }
+            Self::File { .. } | Self::Pem { .. } | Self::KeyPair { .. } | Self::Tls(_) => false,
+            Self::Address { .. } | Self::NoClientPort { .. } | Self::AnotherCluster { .. } => false,
+        }
+    }
+
     /// Nobody answered, and why at each address. `own`: what is wrong with the agent's own certificate.
     pub(super) fn nobody(failed: &BTreeMap<String, CallError>, own: Option<String>) -> Self {
         let reason = |(address, error): (&String, &CallError)| format!("{address}: {error}{}", error.hint_at(address));

@@ -14,6 +14,7 @@ pub mod directory;
 pub mod downgrade;
 pub mod error;
 pub mod evidence;
+mod expected;
 mod fault;
 pub mod feature;
 pub mod handover;

@@ -31,7 +31,7 @@ pub enum Refused {
     Unknown(String),
     /// Its voters, of which so many could keep a majority while the new cluster has one, too.
     #[error(
-        "the cluster serves, with {}, and these are not the new one's: both could have a majority at once; end the members that are to go first",
+        "the cluster serves, or may, with {}, and these are not the new one's: both could have a majority at once; end the members that are to go first",
         listed(.0)
     )]
     BothWouldServe(Vec<Voter>),
@@ -46,15 +46,21 @@ fn listed(voters: &[Voter]) -> String {
 }
 
 /// Each host that goes over takes its member from the old majority. Where the members stay the same one of the two serves at most.
+/// `known` are its voters as data or file list them, for where it does not say itself who they are.
 ///
 /// # Errors
 /// [`Refused`].
-pub fn judge(serving: &Serving, founders: &Founders, discard: bool) -> Result<(), Refused> {
-    match serving {
-        Serving::Yes(voters) if !discard => Err(Refused::Serves(voters.clone())),
-        Serving::Unknown(why) if !discard => Err(Refused::Unknown(why.clone())),
-        Serving::Yes(voters) if both_could_serve(voters, founders) => Err(Refused::BothWouldServe(voters.clone())),
-        Serving::Yes(_) | Serving::Unknown(_) | Serving::No => Ok(()),
+pub fn judge(serving: &Serving, known: &[Voter], founders: &Founders, discard: bool) -> Result<(), Refused> {
+    let voters = match serving {
+        Serving::No => return Ok(()),
+        Serving::Yes(voters) if !discard => return Err(Refused::Serves(voters.clone())),
+        Serving::Unknown(why) if !discard => return Err(Refused::Unknown(why.clone())),
+        Serving::Yes(voters) => voters,
+        Serving::Unknown(_) => known,
+    };
+    match !voters.is_empty() && both_could_serve(voters, founders) {
+        true => Err(Refused::BothWouldServe(voters.to_vec())),
+        false => Ok(()),
     }
 }
 
@@ -95,7 +101,11 @@ mod tests {
             let both_serve =
                 |over: u32| (over & new).count_ones() >= majority(new) && (old & !over).count_ones() >= majority(old);
             let may_both = (0_u32..128).any(|over| over & !new == 0 && both_serve(over));
-            let judged = judge(&Serving::Yes(voters(&names(old))), &founders(&names(new)), true);
+            let judged = judge(&Serving::Yes(voters(&names(old))), &[], &founders(&names(new)), true);
+            assert_eq!(judged.is_err(), may_both, "{old:b} {new:b}");
+            // Nor where all that is known of it is who its voters were.
+            let unknown = Serving::Unknown("x".into());
+            let judged = judge(&unknown, &voters(&names(old)), &founders(&names(new)), true);
             assert_eq!(judged.is_err(), may_both, "{old:b} {new:b}");
         }
     }
@@ -123,7 +133,7 @@ mod tests {
             (Serving::Unknown("x".into()), "a", false, "Err(Unknown"),
             (Serving::Unknown("x".into()), "a", true, "Ok"),
         ] {
-            let judged = format!("{:?}", judge(&serving, &founders(new), discard));
+            let judged = format!("{:?}", judge(&serving, &[], &founders(new), discard));
             assert!(judged.starts_with(expected), "{serving:?} {new} {discard}: {judged}");
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{
     NotRestored, Order, Ready,
+    found::Found,
     member::{self, Member},
     of_node,
     place::Place,
@@ -14,6 +15,7 @@ use crate::{
         blocking::blocking,
         files::{room, state_dir::Held},
     },
+    observe::database::origin as database,
     playbook::Playbook,
 };
 
@@ -45,7 +47,8 @@ impl Ready {
             Some(known) if known.origin == origin && (known.phase == Phase::Done || known.release == order.release) => {
                 Some(known)
             }
-            Some(known) if known.phase == Phase::Placing && order.again.is_none() => {
+            // The same with another release is no other cluster, whatever its name is.
+            Some(known) if known.phase == Phase::Placing && (order.again.is_none() || known.origin == origin) => {
                 return Err(NotRestored::Another(Box::new(known)));
             }
             _ => None,
@@ -54,17 +57,22 @@ impl Ready {
         for node in &playbook.nodes {
             let opened = open_node(node, proto::MemberId::default(), &held, &Past::default()).await;
             let own = opened.map_err(|why| NotRestored::Unfit(of_node(&node.name, &why)))?;
-            found.push(member::Found::of(own).await.map_err(|why| NotRestored::Unfit(of_node(&node.name, &why)))?);
+            let unfit = |why: ActError| NotRestored::Unfit(of_node(&node.name, &why));
+            let one = Found::of(own).await.map_err(unfit)?;
+            if let Some(record) = &record {
+                let judged = one.judge(record).await.map_err(unfit)?;
+                judged.map_err(|spent| NotRestored::spent(spent, &node.name, record.cluster))?;
+            }
+            found.push(one);
+        }
+        judge_revision(&saved, order.bump).map_err(NotRestored::Unfit)?;
+        if record.is_none() && wants_a_user(&saved, playbook) {
+            return Err(NotRestored::UserWanted(saved.path));
         }
         let replaces = match &record {
             Some(record) => record.replaces,
-            None => found.iter().find_map(member::Found::cluster),
+            None => found.iter().find_map(Found::cluster),
         };
-        if let Some(Record { phase: Phase::Done, cluster, .. }) = record
-            && let Some(gone) = found.iter().find(|found| found.cluster().is_none())
-        {
-            return Err(NotRestored::DataGone { name: gone.own.node.name.clone(), cluster });
-        }
         let mut members = Vec::new();
         for found in found {
             let name = found.own.node.name.clone();
@@ -79,9 +87,7 @@ impl Ready {
         let discard = order.discard;
         let ready =
             Self { held, saved, origin, release: order.release.clone(), members, record, replaces, past, discard };
-        if let Some(old) = replaces.filter(|_| ready.record.is_none()) {
-            ready.judge_old(playbook, old, order.discard).await?;
-        }
+        ready.judge_left(playbook).await?;
         Ok(ready)
     }
 }
@@ -89,9 +95,13 @@ impl Ready {
 /// By the playbook, else as the file lists them, else as the nodes of this host are started.
 fn founders(playbook: &Playbook, saved: &Saved) -> Result<Founders, ActError> {
     let named = playbook.restore.as_ref().map(|restore| &restore.members).filter(|members| !members.is_empty());
-    let listed = saved.origin.as_ref().map(|origin| &origin.voters).filter(|voters| !voters.is_empty());
-    let founders = match named.or(listed) {
-        Some(founders) => founders.clone(),
+    let named_of = |origin: &database::Origin| -> Founders {
+        let named = origin.voters().filter(|voter| !voter.name.is_empty());
+        named.map(|voter| (voter.name.clone(), voter.peer_urls.iter().cloned().collect())).collect()
+    };
+    let listed = saved.origin.as_ref().map(named_of).filter(|voters| !voters.is_empty());
+    let founders = match named.cloned().or(listed) {
+        Some(founders) => founders,
         None => member::told_founders(playbook).ok_or(
             "who the new cluster's members are is not known: the file does not list them; name them: \
              `restore: { members: { NAME: [PEER-URL], … } }`",
@@ -110,6 +120,26 @@ fn founders(playbook: &Playbook, saved: &Saved) -> Result<Founders, ActError> {
             .into())
         }
     }
+}
+
+/// Revisions are numbers of 64 bits, and the tools do not look whether there are as many left.
+fn judge_revision(saved: &Saved, bump: u64) -> Result<(), ActError> {
+    let Some(revision) = saved.origin.as_ref().and_then(|origin| origin.revision) else { return Ok(()) };
+    match revision.0.checked_add_unsigned(bump) {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "the file is at revision {}, and {bump} more leave no revision for the next write; leave out fewer: --bump-revision",
+            revision.0
+        )
+        .into()),
+    }
+}
+
+/// Whether nobody is named for a cluster that will ask. A client certificate may name one.
+fn wants_a_user(saved: &Saved, playbook: &Playbook) -> bool {
+    let has_certificate = playbook.cluster.tls.as_ref().is_some_and(|tls| tls.cert.is_some());
+    let is_on = saved.origin.as_ref().is_some_and(|origin| origin.auth_is_on);
+    is_on && playbook.cluster.auth.is_none() && !has_certificate
 }
 
 /// A copy of the file, the database that is made of it, and the first files of a log.

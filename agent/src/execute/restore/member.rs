@@ -11,19 +11,21 @@ use std::{
 use proto::{ClusterId, ClusterVersion, Release};
 
 use super::{
-    Order, is_of,
+    NotRestored, Order,
+    found::{Found, has},
+    is_of,
     place::{Place, whose_in},
     record::{Founders, Origin},
     rights::Rights,
     saved::Saved,
+    standing::{Has, Known, may_be_made},
     tool::{Making, Tool},
 };
 use crate::{
     execute::{
-        data_dir::data_dir,
         error::ActError,
         node::{OwnNode, Side},
-        own_data::{told_folder, told_text},
+        own_data::told_text,
         process::Stopped,
         process_member::must_be_the_member,
     },
@@ -39,14 +41,6 @@ use crate::{
     words::with_causes,
 };
 
-/// What this host has of it.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub own: OwnNode,
-    data: PathBuf,
-    whose: Whose,
-}
-
 /// What is known of it before anything is touched.
 #[derive(Debug)]
 pub(super) struct Member {
@@ -61,61 +55,6 @@ pub(super) struct Member {
     whose: Whose,
     /// Who owns its data.
     owner: Credentials,
-}
-
-impl Found {
-    pub(super) async fn of(own: OwnNode) -> Result<Self, ActError> {
-        let runs = own.peek().await?;
-        let process = match runs.process().map(|process| process.identity.pid) {
-            Some(pid) => blocking(move || data_dir(pid)).await,
-            None => None,
-        };
-        let started_on = told_folder(&own.node.runtime, "data-dir");
-        let runs_on = process.as_ref().map(|process| process.data.clone());
-        let told = own.node.data_dir.clone().or_else(|| started_on.clone());
-        if let Some(data) = &told {
-            let is_other = |other: &&PathBuf| real(other) != real(data);
-            if let Some(other) = started_on.iter().chain(&runs_on).find(is_other) {
-                let (data, other) = (data.display(), other.display());
-                return Err(
-                    format!("`data_dir` is {data}, and its `--data-dir` is {other}; correct the playbook").into()
-                );
-            }
-        }
-        let Some(data) = told.or_else(|| runs_on.clone()) else {
-            return Err("where its data is to lie is not known: the playbook has no `data_dir`".into());
-        };
-        let log = told_folder(&own.node.runtime, "wal-dir").or_else(|| process.and_then(|process| process.wal));
-        if let Some(log) = log.filter(|log| !log.starts_with(&data)) {
-            return Err(format!(
-                "its log lies in {}, by `wal-dir`, and two folders are not exchanged at once; restore it by hand, with etcdutl's \
-                 --wal-dir",
-                log.display()
-            )
-            .into());
-        }
-        let whose = {
-            let data = data.clone();
-            blocking(move || whose_in(&data)).await
-        };
-        match &whose {
-            Whose::NoLog => Err(format!(
-                "{} has a database and no log: where the log lies elsewhere, by `wal-dir`, restore it by hand; where it is lost, move \
-                 the folder away first",
-                data.display()
-            )
-            .into()),
-            Whose::Unknown(why) => Err(format!("whose data {} has is not known: {why}; move it away first", data.display()).into()),
-            Whose::Nobody | Whose::Member { .. } => Ok(Self { own, data, whose }),
-        }
-    }
-
-    pub(super) fn cluster(&self) -> Option<ClusterId> {
-        match self.whose {
-            Whose::Member { cluster, .. } => Some(cluster),
-            _ => None,
-        }
-    }
 }
 
 impl Member {
@@ -163,11 +102,13 @@ impl Member {
         }
         if !place.fits() {
             return Err(format!(
-                "{} is a mount, and the bundled node's data lies in it directly; let `--data-dir` be a folder in it",
+                "{} is a mount, or has more in it than the bundled node's data, which lies in it directly; let `--data-dir` be a folder \
+                 of its own",
                 data.display()
             )
             .into());
         }
+        place.have(Place::must_be_writable).await?;
         let is_placed = of.is_some_and(|of| is_of(&whose, of));
         Ok(Self { own, place, tool, side, is_placed, whose, owner })
     }
@@ -190,6 +131,13 @@ impl Member {
         self.tool.make(making).await?;
         let made = self.place.have(|place| place.settle().map(|()| place.whose_made())).await?;
         match made {
+            Whose::Member { .. } if !self.place.fits_made() => Err(format!(
+                "{} is a mount, or has more in it than a member's data, and what {} has made lies in no folder of its own; let `--data-dir` \
+                 be a folder of its own",
+                self.place.data.display(),
+                self.tool.program.display()
+            )
+            .into()),
             Whose::Member { cluster, .. } => Ok(cluster),
             other => {
                 Err(format!("what {} has made is no member's data: {other:?}", self.tool.program.display()).into())
@@ -207,32 +155,48 @@ impl Member {
         Ok(())
     }
 
-    /// Whether its new data lies beside the old.
-    pub(super) fn is_made(&self, of: Option<ClusterId>) -> bool {
-        of.is_some_and(|of| is_of(&self.place.whose_made(), of))
+    /// Refuses one that may have served in this cluster, of which this host has no record.
+    pub(super) async fn must_be_new_in(
+        &self,
+        playbook: &Playbook,
+        made: ClusterId,
+        past: &BTreeSet<ClusterId>,
+    ) -> Result<(), NotRestored> {
+        let has = has(&self.whose, made);
+        let was_in_it = past.contains(&made) || self.place.archives().iter().any(|one| is_of(&whose_in(one), made));
+        let has_served = has != Has::New && !was_in_it && self.has_served(playbook, made).await?;
+        let judged = may_be_made(has, Known::Otherwise { was_in_it, has_served });
+        judged.map_err(|spent| NotRestored::spent(spent, &self.own.node.name, made))
     }
 
-    /// Whether it has been in this cluster before, and has other data now: what it had of it is beside its data, or gone.
-    pub(super) fn has_left(&self, made: ClusterId, past: &BTreeSet<ClusterId>) -> bool {
-        !is_of(&self.whose, made)
-            && (past.contains(&made) || self.place.archives().any(|one| is_of(&whose_in(&one), made)))
-    }
-
-    /// Whether the new cluster knows it as one that has served, and it has no data: it would come back as somebody who knows nothing.
-    pub(super) async fn has_begun(&self, playbook: &Playbook, made: ClusterId) -> bool {
-        let (Whose::Nobody, Ok(observer)) = (&self.whose, Observer::connect(&playbook.cluster)) else { return false };
+    /// Whether the new cluster knows it as one that has served. Where nobody of it answers nobody has; one who answers, and does not say
+    /// it, may.
+    async fn has_served(&self, playbook: &Playbook, made: ClusterId) -> Result<bool, NotRestored> {
+        let observer = Observer::connect(&playbook.cluster)?;
         observer.access().directory().settle(made);
-        let listed = observer.members().await.unwrap_or_default();
+        let listed = match observer.members().await {
+            Ok(listed) => listed,
+            Err(why) if why.is_denial() => return Err(why.into()),
+            Err(_) => return Ok(false),
+        };
         let has_served = |member: &Listed| !member.client_urls.is_empty() || !member.unused.is_empty();
-        listed.iter().any(|member| member.name == self.own.node.name && has_served(member))
+        Ok(listed.iter().any(|member| member.name == self.own.node.name && has_served(member)))
     }
 
-    /// Ends its process, if it runs.
-    pub(super) async fn stop(&mut self, playbook: &Playbook, say: &mut impl FnMut(&str)) -> Result<(), ActError> {
+    /// The cluster whose data is to be put aside.
+    pub(super) fn leaves(&self) -> Option<ClusterId> {
+        match self.whose {
+            Whose::Member { cluster, .. } if !self.is_placed => Some(cluster),
+            _ => None,
+        }
+    }
+
+    /// Ends its process, if it runs; whether it did.
+    pub(super) async fn stop(&mut self, playbook: &Playbook, say: &mut impl FnMut(&str)) -> Result<bool, ActError> {
         let observer = Observer::connect(&playbook.cluster)?;
         // One that an agent was about to stop when it was killed may never have heard of it, and is told again.
         if !self.own.peek().await?.is_running() {
-            return Ok(());
+            return Ok(false);
         }
         if let Whose::Member { cluster, .. } = self.whose {
             observer.access().directory().settle(cluster);
@@ -240,7 +204,7 @@ impl Member {
         let found = must_be_the_member(&self.own, &observer, Duration::ZERO).await?.found;
         say(&format!("{}  stopping", self.own.node.name));
         match self.own.stop(found).await? {
-            Stopped::Ended => Ok(()),
+            Stopped::Ended => Ok(true),
             Stopped::Another(why) => Err(why),
         }
     }
@@ -275,10 +239,6 @@ impl Member {
         let started = self.own.start_stopped(Listens::Perhaps).await?;
         Ok((started.is_new, started.warnings))
     }
-}
-
-fn real(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// A program that the agent itself starts.

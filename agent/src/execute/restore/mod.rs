@@ -4,6 +4,7 @@
 //! (`record.rs`); any others make clusters that cannot meet. A host is either of the old cluster or of the new, so where the members are
 //! the same no two majorities serve at once. Source: etcd, "Disaster recovery"; agent/RESTORE.md.
 
+mod found;
 mod judge;
 mod leftover;
 mod look;
@@ -13,6 +14,7 @@ pub mod record;
 mod rights;
 mod saved;
 mod serving;
+mod standing;
 mod tool;
 mod wait;
 
@@ -24,6 +26,7 @@ use self::{
     member::Member,
     record::{Founders, Origin, Phase, Record},
     saved::Saved,
+    standing::Spent,
 };
 use super::{error::ActError, interrupt::Interrupt};
 use crate::{
@@ -82,6 +85,9 @@ pub enum NotRestored {
          a name that was never used: --again NAME"
     )]
     Left { name: String, cluster: ClusterId },
+    /// Who restores it could not see what becomes of it.
+    #[error("authentication is on in {}, and the playbook names no user, so nobody would see whether the new cluster serves", .0.display())]
+    UserWanted(PathBuf),
     /// A signal, before anything was stopped.
     #[error("a signal asked for an end")]
     Interrupted,
@@ -91,6 +97,19 @@ pub enum NotRestored {
     /// A member may be down.
     #[error("{name}: {why}")]
     Member { name: String, why: ActError },
+    /// Any of these, once this process had stopped a member.
+    #[error("{why}")]
+    After { restored: Restored, why: Box<NotRestored> },
+}
+
+impl NotRestored {
+    fn spent(spent: Spent, name: &str, cluster: ClusterId) -> Self {
+        let name = name.to_owned();
+        match spent {
+            Spent::Gone => Self::DataGone { name, cluster },
+            Spent::Left => Self::Left { name, cluster },
+        }
+    }
 }
 
 /// What is known before anything is touched.
@@ -158,12 +177,11 @@ impl Ready {
         interrupt: &Interrupt,
         say: &mut impl FnMut(&str),
     ) -> Result<(Restored, Came), NotRestored> {
-        let mut restored = Restored::default();
         let record = tokio::select! {
             made = self.make(playbook, say) => made,
             () = interrupt.asked(1) => Err(NotRestored::Interrupted),
         };
-        let mut record = match record {
+        let record = match record {
             Ok(record) => record,
             Err(why) => {
                 // What is in hand goes on with it, and its file may be gone.
@@ -176,9 +194,25 @@ impl Ready {
                 return Err(why);
             }
         };
-        restored.cluster = record.cluster;
+        let mut restored = Restored { cluster: record.cluster, ..Restored::default() };
+        match self.go_over(playbook, record, interrupt, &mut restored, say).await {
+            Ok(came) => Ok((restored, came)),
+            Err(why) if restored.changed => Err(NotRestored::After { restored, why: Box::new(why) }),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// From here on a member may be down.
+    async fn go_over(
+        &mut self,
+        playbook: &Playbook,
+        mut record: Record,
+        interrupt: &Interrupt,
+        restored: &mut Restored,
+        say: &mut impl FnMut(&str),
+    ) -> Result<Came, NotRestored> {
         let placed = tokio::select! {
-            placed = self.place(playbook, &record, &mut restored, say) => placed,
+            placed = self.place(playbook, &record, restored, say) => placed,
             () = interrupt.asked(2) => Err(NotRestored::AtOnce),
         };
         placed?;
@@ -193,7 +227,7 @@ impl Ready {
         if came.has_quorum() {
             restored.warnings.extend(leftover::clear(playbook, record.cluster).await);
         }
-        Ok((restored, came))
+        Ok(came)
     }
 
     /// Makes the new data beside the old; what a killed agent has left of it is made again. From the record on a member may be down.
@@ -208,9 +242,12 @@ impl Ready {
                 ));
             }
         }
-        let known = self.record.as_ref().map(|record| record.cluster);
-        let mut cluster = known;
-        for member in self.members.iter().filter(|member| !member.is_placed && !member.is_made(known)) {
+        // All that it says was made lies beside its place, or in it.
+        if let Some(record) = &self.record {
+            return Ok(record.clone());
+        }
+        let mut cluster = None;
+        for member in &self.members {
             let name = member.own.node.name.clone();
             say(&format!(
                 "{name}  its data is made from {}, by {}",
@@ -219,30 +256,23 @@ impl Ready {
             ));
             let unfit = |why: ActError| NotRestored::Unfit(of_node(&name, &why));
             let made = member.make(&self.saved, &self.origin).await.map_err(unfit)?;
-            if cluster.is_some_and(|cluster| cluster != made) {
+            if cluster.is_some_and(|other| other != made) {
                 return Err(unfit("its tool makes it a member of another cluster than the other tools do".into()));
             }
             cluster = Some(made);
         }
-        if let Some(record) = &self.record {
-            return Ok(record.clone());
-        }
         let Some(cluster) = cluster else { return Err(NotRestored::Unfit("the playbook has no node".into())) };
         for member in &mut self.members {
             member.settle(cluster).await.map_err(NotRestored::Unfit)?;
-            if member.has_left(cluster, &self.past) {
-                return Err(NotRestored::Left { name: member.own.node.name.clone(), cluster });
-            }
-            if member.has_begun(playbook, cluster).await {
-                return Err(NotRestored::DataGone { name: member.own.node.name.clone(), cluster });
-            }
+            member.must_be_new_in(playbook, cluster, &self.past).await?;
         }
         if self.replaces.is_none() {
-            self.judge_other(playbook, cluster, self.discard).await?;
+            self.judge_other(playbook, cluster).await?;
         }
         let clusters = (cluster, self.replaces.filter(|old| *old != cluster));
         let past = std::mem::take(&mut self.past);
-        let record = Record::new(&self.saved.path, self.origin.clone(), self.release.clone(), clusters, past);
+        let mut record = Record::new(&self.saved.path, self.origin.clone(), self.release.clone(), clusters, past);
+        record.discard = self.discard;
         record.write(&self.held.restore())?;
         Ok(record)
     }
@@ -258,7 +288,7 @@ impl Ready {
         for member in &mut self.members {
             let name = member.own.node.name.clone();
             if !member.is_placed {
-                member.stop(playbook, say).await.map_err(failed(name.clone()))?;
+                restored.changed |= member.stop(playbook, say).await.map_err(failed(name.clone()))?;
                 let aside = member.exchange(record.cluster).await.map_err(failed(name.clone()))?;
                 restored.aside.extend(aside.map(|aside| (name.clone(), aside)));
                 restored.changed = true;

@@ -16,21 +16,25 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, openat, renameat_with},
+    fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, openat, renameat_with},
     io::Errno,
 };
 
-use super::rights::Rights;
+use super::{rights::Rights, saved::open};
 use crate::{
     calendar::rfc3339,
     host::{
         blocking::blocking,
         files::whose::{Whose, has_entries, whose},
     },
+    observe::database::origin::Origin,
 };
 
 /// etcd's own folder in a data directory.
 const MEMBER: &str = "member";
+/// Which member the bundled node's data is of, and what else it has in a data directory.
+const IDENTITY: &str = "identity";
+const BUNDLED: [&str; 3] = [IDENTITY, "snap", "wal"];
 /// What the tool reads.
 const COPY: &str = "saved.db";
 /// What every token begins with (`record.rs`).
@@ -123,7 +127,33 @@ impl Place {
 
     /// Whether this can be exchanged: the bundled node has several entries in its data directory, and so no one name in a mount.
     pub fn fits(&self) -> bool {
-        !self.is_within || !self.data.join("identity").exists()
+        !self.is_within || !self.data.join(IDENTITY).exists()
+    }
+
+    /// Whether what was made can be exchanged, as of the old data nothing may be there.
+    pub fn fits_made(&self) -> bool {
+        !self.is_within || self.made().join(MEMBER).is_dir()
+    }
+
+    /// Whether anything can be made here.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn must_be_writable(&self) -> io::Result<()> {
+        let folder = self.folder();
+        let asked = || Ok(rustix::fs::accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?);
+        match self.rights.with(asked) {
+            // A kernel that cannot say so.
+            Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => Ok(()),
+            said => said,
+        }
+    }
+
+    /// What etcd's database in the old data says of its cluster, as far as it can be read while the member may run.
+    pub async fn database(&self) -> Option<Origin> {
+        let path = self.data.join("member/snap/db");
+        let read = blocking(move || Origin::read(open(&path).ok()?).ok());
+        read.await
     }
 
     /// An empty folder of this owner, in the place of what an earlier try has left, and in it the copy's file.
@@ -274,17 +304,18 @@ impl Place {
         Ok(Some(aside))
     }
 
-    /// What was put aside here before.
-    pub fn archives(&self) -> impl Iterator<Item = PathBuf> {
-        let begins = match self.is_within {
-            true => "archived-".to_owned(),
-            false => {
-                let own = self.data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-                format!("{own}.archived-")
-            }
+    /// What was put aside here before: within the data or beside it, as what else lay in it may have come or gone since.
+    pub fn archives(&self) -> Vec<PathBuf> {
+        let own = self.data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let beside = self.data.parent().map(|parent| (parent, format!("{own}.archived-")));
+        let within = (&*self.data, "archived-".to_owned());
+        let those_in = |(folder, begins): (&Path, String)| {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            entries
+                .filter(move |entry| entry.file_name().to_string_lossy().starts_with(&begins))
+                .map(|entry| entry.path())
         };
-        let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
-        entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(&begins)).map(|entry| entry.path())
+        beside.into_iter().chain([within]).flat_map(those_in).collect()
     }
 
     fn aside(&self, whose: Whose) -> PathBuf {
@@ -312,10 +343,15 @@ impl Place {
     }
 }
 
-/// Whether somebody keeps more than etcd's data here, as certificates: that must be there when the member is started.
+/// Whether somebody keeps more than a member's data here, as certificates: that must be there when the member is started, whatever has
+/// become of the data.
 fn has_more(data: &Path) -> bool {
-    let entries = fs::read_dir(data).into_iter().flatten().flatten();
-    data.join(MEMBER).is_dir() && entries.into_iter().any(|entry| entry.file_name() != MEMBER)
+    let is_bundled = data.join(IDENTITY).exists();
+    let is_data = |name: &std::ffi::OsStr| match is_bundled {
+        true => BUNDLED.iter().any(|own| name == *own),
+        false => name == MEMBER,
+    };
+    fs::read_dir(data).into_iter().flatten().flatten().any(|entry| !is_data(&entry.file_name()))
 }
 
 /// Never in the place of something else.

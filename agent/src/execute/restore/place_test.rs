@@ -24,7 +24,7 @@ fn old_and_new_are_exchanged_and_the_old_is_kept() {
     assert!(aside.join("old").exists(), "{}", aside.display());
     assert!(aside.file_name().unwrap().to_string_lossy().starts_with("m1.archived-unknown-"), "{}", aside.display());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
-    assert_eq!(place.archives().collect::<Vec<_>>(), [aside]);
+    assert_eq!(place.archives(), [aside]);
     assert_eq!(place.put_aside().unwrap(), None, "done again it does nothing more");
 }
 

@@ -63,6 +63,9 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<ClusterId>,
     pub phase: Phase,
+    /// Whether the old cluster could go though it served, where that was typed. Typed again it is judged again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub discard: bool,
     /// The clusters that this host was restored into before: none of them is made here again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub past: BTreeSet<ClusterId>,
@@ -77,6 +80,11 @@ pub enum RecordError {
     Unreadable { path: PathBuf, source: serde_json::Error },
     #[error("{} has format {found}, written by a newer agent", path.display())]
     Newer { path: PathBuf, found: u32 },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Origin {
@@ -107,7 +115,8 @@ impl Record {
         (cluster, replaces): (ClusterId, Option<ClusterId>),
         past: BTreeSet<ClusterId>,
     ) -> Self {
-        Self { format: FORMAT, from: from.into(), origin, release, cluster, replaces, phase: Phase::Placing, past }
+        let (phase, discard) = (Phase::Placing, false);
+        Self { format: FORMAT, from: from.into(), origin, release, cluster, replaces, phase, discard, past }
     }
 
     /// What was typed behind the playbook, so that it goes on.
@@ -116,6 +125,9 @@ impl Record {
         let mut words = format!(" --from {} --bump-revision {bump}", typed(&self.from.to_string_lossy()));
         if let Some(release) = &self.release {
             words += &format!(" --release {release}");
+        }
+        if self.discard {
+            words += " --discard-cluster";
         }
         if let Some(again) = again {
             words += &format!(" --again {}", typed(again));
@@ -186,9 +198,12 @@ mod tests {
         let path = folder.path().join("restore");
         assert_eq!(Record::read(&path).unwrap(), None);
         let past = [ClusterId(2)].into();
-        let record = Record::new(Path::new("/b.db"), origin(), Some(Release::new(3, 5, 0)), (ClusterId(3), None), past);
-        record.write(&path).unwrap();
+        let mut record =
+            Record::new(Path::new("/b.db"), origin(), Some(Release::new(3, 5, 0)), (ClusterId(3), None), past);
         assert_eq!(record.words(), " --from /b.db --bump-revision 7 --release 3.5.0");
+        record.discard = true;
+        record.write(&path).unwrap();
+        assert_eq!(record.words(), " --from /b.db --bump-revision 7 --release 3.5.0 --discard-cluster");
         assert_eq!(Record::read(&path).unwrap(), Some(record));
         std::fs::write(&path, r#"{"format":2}"#).unwrap();
         assert!(matches!(Record::read(&path), Err(RecordError::Newer { found: 2, .. })));

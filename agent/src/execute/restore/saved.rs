@@ -17,7 +17,7 @@ const CHECKSUM: usize = 32;
 const PIECE: usize = 1 << 20;
 
 /// A file whose checksum is right.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
     pub path: PathBuf,
     /// How long it is, its checksum included.
@@ -81,7 +81,7 @@ impl Saved {
 }
 
 /// To open a pipe or a device may wait for ever, or do something already.
-fn open(path: &Path) -> Result<File, Unusable> {
+pub(super) fn open(path: &Path) -> Result<File, Unusable> {
     let failed = |source| Unusable::File { path: path.into(), source };
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     let file = OpenOptions::new().read(true).custom_flags(flags as i32).open(path).map_err(failed)?;

@@ -16,6 +16,8 @@ use crate::{
 const AGAIN: Duration = Duration::from_millis(500);
 /// How long a member is looked at that was just started: what is wrong with its start ends it at once.
 const ENDS_AT_ONCE: Duration = Duration::from_secs(3);
+/// How long members may refuse the playbook's user: so long a member may take that loads its users.
+const DENIED: Duration = Duration::from_secs(10);
 
 /// Who has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +54,18 @@ impl Ready {
         // Other hosts make as much data as this one did, each on a disk of its own.
         let patience = window.max(playbook.strategy.health);
         say("waiting for the other members of the new cluster");
+        let mut denied = None;
         loop {
             self.must_run().await?;
             let seen = observer.probe().await;
+            match seen {
+                // Its members answer, and so nothing more is seen of them however long is waited.
+                Err(why) if why.is_denial() && denied.get_or_insert_with(Instant::now).elapsed() > DENIED => {
+                    return Err(why.into());
+                }
+                Err(ref why) if why.is_denial() => {}
+                _ => denied = None,
+            }
             let came = match &seen {
                 Ok(view) => self.came(view),
                 Err(why) => Came::Few { missing: self.others(), known: vec![with_causes(why)] },

@@ -55,11 +55,18 @@ impl Content {
             member(&key, value).ok_or_else(|| NotUnderstood::Member(key.chars().take(32).collect()))
         });
         let members = members.collect::<Result<_, _>>()?;
-        // None where nobody has ever used it.
-        let auth = database.bucket("auth")?.unwrap_or_default();
-        let auth_is_on = auth.iter().any(|(key, value)| key == b"authEnabled" && value == &[1]);
-        Ok(Self { members, auth_is_on })
+        Ok(Self { members, auth_is_on: auth_is_on(&database)? })
     }
+}
+
+/// Whether users are asked who they are.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn auth_is_on(database: &Database) -> Result<bool, Unread> {
+    // None where nobody has ever used it.
+    let auth = database.bucket("auth")?.unwrap_or_default();
+    Ok(auth.iter().any(|(key, value)| key == b"authEnabled" && value == &[1]))
 }
 
 /// The revision of the last write that is in it. Keys are revisions there: eight bytes, the greatest first (etcd v3.6.14,

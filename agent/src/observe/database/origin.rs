@@ -1,11 +1,8 @@
-//! The cluster that a saved database is of: what a new cluster is made from. Source: etcd v3.6.14, `server/storage/schema/`.
+//! The cluster that a database is of: what a new cluster is made from. Source: etcd v3.6.14, `server/storage/schema/`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::File,
-};
+use std::{collections::BTreeSet, fs::File};
 
-use proto::{ClusterVersion, Revision};
+use proto::{ClusterVersion, MemberId, Revision, etcdserverpb::Member};
 use serde::Deserialize;
 
 use super::{
@@ -14,14 +11,15 @@ use super::{
 };
 
 /// What it says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Origin {
-    /// The voters by name, each with its peer URLs; those that were removed, or never said their name, are left out.
-    pub voters: BTreeMap<String, BTreeSet<String>>,
+    /// Those that were removed are left out.
+    pub members: Vec<Member>,
     /// The cluster version; `None` before a leader had decided it.
     pub version: Option<ClusterVersion>,
     /// Of its last write.
     pub revision: Option<Revision>,
+    pub auth_is_on: bool,
 }
 
 /// A member as etcd writes it, as JSON.
@@ -30,7 +28,9 @@ struct Stored {
     #[serde(default)]
     name: String,
     #[serde(rename = "peerURLs", default)]
-    peer_urls: BTreeSet<String>,
+    peer_urls: Vec<String>,
+    #[serde(rename = "clientURLs", default)]
+    client_urls: Vec<String>,
     #[serde(rename = "isLearner", default)]
     is_learner: bool,
 }
@@ -47,17 +47,26 @@ impl Origin {
         // A database may list somebody who was removed (etcd issue 20967).
         let removed: BTreeSet<_> =
             database.bucket("members_removed")?.unwrap_or_default().into_iter().map(|(key, _)| key).collect();
-        let mut voters = BTreeMap::new();
-        for (key, value) in stored.into_iter().filter(|(key, _)| !removed.contains(key)) {
-            let not_understood = || NotUnderstood::Member(String::from_utf8_lossy(&key).chars().take(32).collect());
-            let member: Stored = serde_json::from_slice(&value).map_err(|_| not_understood())?;
-            if !member.is_learner && !member.name.is_empty() {
-                voters.insert(member.name, member.peer_urls);
-            }
-        }
+        let members = stored.into_iter().filter(|(key, _)| !removed.contains(key)).map(|(key, value)| {
+            let key = String::from_utf8_lossy(&key);
+            member(&key, &value).ok_or_else(|| NotUnderstood::Member(key.chars().take(32).collect()))
+        });
+        let members = members.collect::<Result<_, _>>()?;
+        let auth_is_on = content::auth_is_on(&database)?;
         let cluster = database.bucket("cluster")?.unwrap_or_default();
         let version = cluster.iter().find(|(key, _)| key == b"clusterVersion");
         let version = version.and_then(|(_, value)| String::from_utf8_lossy(value).parse::<proto::Release>().ok());
-        Ok(Self { voters, version: version.map(|release| release.cluster_version()), revision })
+        Ok(Self { members, version: version.map(|release| release.cluster_version()), revision, auth_is_on })
     }
+
+    /// Those of its members that vote.
+    pub fn voters(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.is_learner)
+    }
+}
+
+fn member(key: &str, value: &[u8]) -> Option<Member> {
+    let MemberId(id) = key.parse().ok()?;
+    let Stored { name, peer_urls, client_urls, is_learner } = serde_json::from_slice(value).ok()?;
+    Some(Member { id, name, peer_urls, client_urls, is_learner })
 }

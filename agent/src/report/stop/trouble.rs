@@ -4,6 +4,7 @@
 use super::{Reason, Stop, hazard, members::back_by_itself};
 use crate::{
     event::trouble::{LockLeft, Trouble},
+    observe::error::USER_WANTED,
     report::{names::printable, shown::grants},
     words::typed,
 };
@@ -11,11 +12,7 @@ use crate::{
 impl Trouble {
     /// Nobody answered what was asked; where members do answer, and want a user, that is said instead.
     pub fn unanswered(text: String) -> Self {
-        // The second: a client certificate names somebody who is no user.
-        match ["etcdserver: user name is empty", "etcdserver: user name not found"]
-            .iter()
-            .any(|said| text.contains(said))
-        {
+        match USER_WANTED.iter().any(|said| text.contains(said)) {
             true => Self::user_wanted(),
             false => Self::Unreachable(text),
         }
@@ -159,6 +156,9 @@ impl Trouble {
             Self::NotRestored(text) => {
                 let left = "its old data is where it was, or was put aside beside it; nothing was deleted";
                 (Reason::NotRestored, text.clone(), left, again)
+            }
+            Self::AfterRestore { why, left } => {
+                return Stop { left: printable(left).to_string(), ..why.stop(verb, playbook, true) };
             }
             Self::InterruptedAtOnce { member: None } if verb == "restore" => {
                 let left = "members of this host may be down; the same command goes on";
