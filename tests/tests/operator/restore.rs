@@ -1,5 +1,7 @@
 //! `agent restore`: a cluster made anew, on every host, from what was saved.
 
+mod judged;
+
 use std::{
     ffi::OsString,
     fs,
@@ -214,10 +216,10 @@ async fn restores_that_are_killed_anywhere_go_on(system: System) {
 }
 
 impl Saved {
-    /// Whether the first host's agent was killed there; one that was not has waited for the others in vain.
-    async fn is_killed_at(&self, call: &str, nth: usize, more: &[&str]) -> bool {
+    /// The first host's agent, to which this is done as it enters such calls.
+    fn start_under_strace(&self, call: &str, what: &str, more: &[&str]) -> Agent {
         let trace = self.case.layout().dir.join("trace");
-        let inject = format!("inject={call}:signal=KILL:when={nth}");
+        let inject = format!("inject={call}:{what}");
         let wrap = |argv: Vec<OsString>| {
             let strace = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from);
             let which = ["-e".into(), format!("trace={call}").into(), "-e".into(), inject.into(), "--".into()];
@@ -225,7 +227,12 @@ impl Saved {
         };
         let more: Vec<_> =
             ["--from", self.file.to_str().expect("text")].into_iter().chain(more.iter().copied()).collect();
-        let agent = Agent::start_under("restore", &self.playbooks[0], &more, wrap).expect("started");
+        Agent::start_under("restore", &self.playbooks[0], &more, wrap).expect("started")
+    }
+
+    /// Whether the first host's agent was killed there; one that was not has waited for the others in vain.
+    async fn is_killed_at(&self, call: &str, nth: usize, more: &[&str]) -> bool {
+        let agent = self.start_under_strace(call, &format!("signal=KILL:when={nth}"), more);
         let came_through = wait::until("the agent to be killed, or to wait", LIMIT, || {
             let log = agent.log();
             let waits = log.contains("waiting for the other members");
