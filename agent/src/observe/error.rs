@@ -177,3 +177,27 @@ fn root_cause(status: &Status) -> String {
     }
     cause.to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_who_answers_and_does_not_know_the_user_is_no_silence() {
+        let nobody = |said: &str| ObserveError::NobodyAnswered {
+            reasons: vec!["http://a: connection refused".into(), format!("http://b: {said}")],
+        };
+        for (error, expected) in [
+            (nobody("connection refused"), false),
+            (nobody("it belongs to cluster 1"), false),
+            (nobody("etcdserver: user name is empty"), true),
+            (nobody("etcdserver: permission denied"), true),
+            (ObserveError::NoMembership { reasons: vec!["http://a: etcdserver: user name not found".into()] }, true),
+            (ObserveError::Auth { user: "root".into(), reason: "x".into() }, true),
+            (ObserveError::Untrusted { reasons: Vec::new() }, true),
+            (ObserveError::NoClientPort { reasons: Vec::new() }, false),
+        ] {
+            assert_eq!(error.is_denial(), expected, "{error}");
+        }
+    }
+}

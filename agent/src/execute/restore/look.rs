@@ -16,7 +16,7 @@ use crate::{
         files::{room, state_dir::Held},
     },
     observe::database::origin as database,
-    playbook::Playbook,
+    playbook::{Playbook, cluster::Cluster},
 };
 
 impl Ready {
@@ -66,7 +66,7 @@ impl Ready {
             found.push(one);
         }
         judge_revision(&saved, order.bump).map_err(NotRestored::Unfit)?;
-        if record.is_none() && wants_a_user(&saved, playbook) {
+        if record.is_none() && wants_a_user(&saved, &playbook.cluster) {
             return Err(NotRestored::UserWanted(saved.path));
         }
         let replaces = match &record {
@@ -136,10 +136,10 @@ fn judge_revision(saved: &Saved, bump: u64) -> Result<(), ActError> {
 }
 
 /// Whether nobody is named for a cluster that will ask. A client certificate may name one.
-fn wants_a_user(saved: &Saved, playbook: &Playbook) -> bool {
-    let has_certificate = playbook.cluster.tls.as_ref().is_some_and(|tls| tls.cert.is_some());
+fn wants_a_user(saved: &Saved, cluster: &Cluster) -> bool {
+    let has_certificate = cluster.tls.as_ref().is_some_and(|tls| tls.cert.is_some());
     let is_on = saved.origin.as_ref().is_some_and(|origin| origin.auth_is_on);
-    is_on && playbook.cluster.auth.is_none() && !has_certificate
+    is_on && cluster.auth.is_none() && !has_certificate
 }
 
 /// A copy of the file, the database that is made of it, and the first files of a log.
@@ -164,4 +164,59 @@ fn no_room(place: &Place, saved: &Saved, all: &[&Place]) -> Option<ActError> {
 fn is_as_typed(known: &Record, order: &Order) -> bool {
     let Origin { bump, again, .. } = &known.origin;
     (&known.from, bump, again, &known.release) == (&order.from, &order.bump, &order.again, &order.release)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, path::Path, time::Duration};
+
+    use proto::Revision;
+
+    use super::*;
+    use crate::playbook::cluster::{Auth, Tls};
+
+    fn saved(revision: i64, auth_is_on: bool) -> Saved {
+        let revision = Some(Revision(revision));
+        let origin = database::Origin { members: Vec::new(), version: None, revision, auth_is_on };
+        Saved { origin: Some(origin), ..Saved::gone(Path::new("/b.db")) }
+    }
+
+    #[test]
+    fn no_more_revisions_are_left_out_than_there_are() {
+        for (revision, bump, is_right) in [
+            (5, 0, true),
+            (5, 1 << 62, true),
+            (1 << 62, (1 << 62) - 1, true),
+            (1 << 62, 1 << 62, false),
+            (i64::MAX, 1, false),
+        ] {
+            assert_eq!(judge_revision(&saved(revision, false), bump).is_ok(), is_right, "{revision} {bump}");
+        }
+        assert!(judge_revision(&Saved::gone(Path::new("/b.db")), u64::MAX).is_ok(), "its tool knows");
+    }
+
+    #[test]
+    fn a_cluster_that_will_ask_for_a_user_wants_one_in_the_playbook() {
+        let tls = |cert: Option<&str>| {
+            Some(Tls { ca: "/ca".into(), cert: cert.map(Into::into), key: cert.map(|_| "/key".into()) })
+        };
+        let auth = || Some(Auth { user: "root".into(), password_file: "/p".into() });
+        for (is_on, tls, auth, expected) in [
+            (false, None, None, false),
+            (true, None, None, true),
+            (true, tls(None), None, true),
+            (true, tls(Some("/cert")), None, false),
+            (true, None, auth(), false),
+        ] {
+            let cluster = Cluster {
+                name: "orders".into(),
+                endpoints: Vec::new(),
+                election_timeout: Duration::from_secs(1),
+                tls,
+                auth,
+                http: BTreeMap::new(),
+            };
+            assert_eq!(wants_a_user(&saved(1, is_on), &cluster), expected, "{is_on} {cluster:?}");
+        }
+    }
 }

@@ -107,3 +107,12 @@ fn the_members_and_authentication_are_understood() {
     assert_eq!(roles, [crate::observe::view::Role::Voter, crate::observe::view::Role::Learner]);
     assert!(content.auth_is_on);
 }
+
+#[test]
+fn what_a_cluster_is_made_from_says_who_was_where() {
+    let origin = super::super::origin::Origin::read(file(&golden())).unwrap();
+    assert!(origin.auth_is_on);
+    assert_eq!((origin.members.len(), origin.voters().count()), (2, 1));
+    let voter = origin.voters().next().unwrap();
+    assert!(voter.id != 0 && !voter.peer_urls.is_empty() && !voter.client_urls.is_empty(), "{voter:?}");
+}

@@ -284,6 +284,10 @@ fn troubles() -> Vec<Trouble> {
         Trouble::Serves(text()),
         Trouble::BadBackup(text()),
         Trouble::NotRestored(text()),
+        Trouble::AfterRestore {
+            why: Box::new(Trouble::StateDir(text())),
+            left: "the old data of m1 is /d\u{1b}.archived-1".into(),
+        },
         Trouble::InterruptedAtOnce { member: None },
         Trouble::InterruptedAtOnce { member: Some((MemberId(1), "orders-1".into())) },
     ]
