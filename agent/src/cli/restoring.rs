@@ -29,6 +29,9 @@ pub struct Restore {
     /// host is given
     #[arg(long, value_name = "NAME")]
     pub again: Option<String>,
+    /// Give up what is in hand on this host, where no member of it has its new data: they keep the data that they have
+    #[arg(long, conflicts_with_all = ["check", "discard_cluster"])]
+    pub give_up: bool,
     /// Only say what would be done, and whether it could be; touches nothing
     #[arg(long)]
     pub check: bool,

@@ -1,6 +1,6 @@
 //! `agent restore`: this host's members made anew from a saved file; on every host, at once or one after the other.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::{
     event::trouble::Trouble,
     execute::{
         interrupt::Interrupt,
-        restore::{Came, NotRestored, Order, Ready, Refused, Restored},
+        restore::{self, Came, GivenUp, NotRestored, Order, Ready, Refused, Restored},
     },
     host::files::state_dir::StateDirError,
     report::{
@@ -34,6 +34,10 @@ const BUMP: u64 = 1_000_000_000;
 /// The file, this host or the cluster stands in the way; or a member did not come back.
 pub(super) async fn restore(typed: &cli::Restore, output: Output) -> Result<Outcome, Trouble> {
     let playbook = trusted_playbook::load(&typed.playbook)?;
+    if typed.give_up {
+        let given_up = restore::give_up(&playbook).await.map_err(trouble)?;
+        return Ok(ended_by_hand(&given_up, &typed.playbook));
+    }
     let said = playbook.restore.as_ref().and_then(|restore| restore.bump_revision).map(|bump| bump as u64);
     let order = Order {
         from: std::path::absolute(&typed.from).unwrap_or_else(|_| typed.from.clone()),
@@ -162,13 +166,26 @@ fn ended(came: &Came, restored: &Restored, founders: &[String], typed: &cli::Res
         }
     };
     let stop = Stop::well(reason, message, "status", Path::new(&typed.playbook));
-    Stop { left: put_aside(restored), next: next.or(stop.next), ..stop }
+    Stop { left: put_aside(&restored.aside), next: next.or(stop.next), ..stop }
 }
 
 /// Where each member's old data is.
-fn put_aside(restored: &Restored) -> String {
-    let aside = restored.aside.iter().map(|(name, path)| format!("the old data of {name} is {}", path.display()));
+fn put_aside(aside: &[(String, PathBuf)]) -> String {
+    let aside = aside.iter().map(|(name, path)| format!("the old data of {name} is {}", path.display()));
     aside.collect::<Vec<_>>().join("; ")
+}
+
+fn ended_by_hand(given_up: &GivenUp, playbook: &Path) -> Outcome {
+    let GivenUp { cluster, aside, has_release } = given_up;
+    let release = match has_release {
+        true => "; see that `binary` leads to the release that this data is of",
+        false => "",
+    };
+    let message = format!(
+        "no member of this host becomes one of cluster {cluster}; they keep the data that they have, and may be down{release}"
+    );
+    let stop = Stop { left: put_aside(aside), ..Stop::well(Reason::GivenUp, message, "run", playbook) };
+    Outcome { text: crate::report::live::text::end(&stop), stop, facts: Facts { changed: true, ..Facts::default() } }
 }
 
 fn trouble(why: NotRestored) -> Trouble {
@@ -189,13 +206,14 @@ fn trouble(why: NotRestored) -> Trouble {
         NotRestored::DataGone { name, .. } => Trouble::DataGone { name, lock: None },
         NotRestored::Observe(error) => error.into(),
         NotRestored::Interrupted => Trouble::Interrupted,
+        NotRestored::LeftBeside => Trouble::LeftBeside,
         NotRestored::AtOnce => Trouble::InterruptedAtOnce { member: None },
         NotRestored::UserWanted(_) => {
             Trouble::AuthRefused(format!("{text}; name one: `cluster.auth`, of the users that the file has"))
         }
         NotRestored::Member { .. } => Trouble::NotRestored(text),
         NotRestored::After { restored, why } => {
-            let aside = put_aside(&restored);
+            let aside = put_aside(&restored.aside);
             let left = match aside.is_empty() {
                 true => {
                     "members of this host were stopped; the same command goes on, and nothing was deleted".to_owned()

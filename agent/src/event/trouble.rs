@@ -136,6 +136,8 @@ pub enum Trouble {
         /// What their state is.
         left: String,
     },
+    /// A second signal, while `agent restore` made new data beside the old.
+    LeftBeside,
     /// A second signal.
     InterruptedAtOnce {
         /// The member of the step in hand, if there was one.

@@ -75,12 +75,20 @@ impl Found {
 
     /// Refuses one whose new data was made here before, and is neither in its place nor beside it.
     pub(super) async fn judge(&self, record: &Record) -> Result<Result<(), Spent>, ActError> {
-        let (data, token, made) = (self.data.clone(), record.origin.token(), record.cluster);
         // What is beside the data once all is done was not made under this record.
-        let is_placing = record.phase == Phase::Placing;
+        let lies_beside = record.phase == Phase::Placing && self.lies_beside(record).await?;
+        Ok(may_be_made(self.has(record.cluster), Known::Recorded { lies_beside }))
+    }
+
+    /// Whether its new data lies beside its place.
+    pub(super) async fn lies_beside(&self, record: &Record) -> Result<bool, ActError> {
+        let (data, token) = (self.data.clone(), record.origin.token());
         let whose_made = blocking(move || Place::of(&data, &token).map(|place| place.whose_made())).await?;
-        let lies_beside = is_placing && is_of(&whose_made, made);
-        Ok(may_be_made(has(&self.whose, made), Known::Recorded { lies_beside }))
+        Ok(is_of(&whose_made, record.cluster))
+    }
+
+    pub(super) fn has(&self, made: ClusterId) -> Has {
+        has(&self.whose, made)
     }
 
     pub(super) fn cluster(&self) -> Option<ClusterId> {

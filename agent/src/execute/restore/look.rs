@@ -29,6 +29,7 @@ impl Ready {
         let held = Held::take(&playbook.state_dir)?;
         let known = Record::read(&held.restore())?;
         let past = known.as_ref().map(Record::clusters).unwrap_or_default();
+        let known = known.filter(|known| known.phase != Phase::GivenUp);
         let from = order.from.clone();
         let (saved, origin) = match (blocking(move || Saved::read(&from)).await, &known) {
             (Ok(saved), _) => {

@@ -90,9 +90,7 @@ impl Member {
         let owner = owner(&own, &data, program.as_deref()).await?;
         let named = playbook.restore.as_ref().and_then(|restore| restore.tool.as_deref());
         let tool = Tool::find(&own, program.as_deref(), named, &owner, order.bump).await?;
-        let place = Place::of(&data, &origin.token())?;
-        let rights = rights(place.folder(), &owner)?;
-        let place = place.with_rights(rights);
+        let place = place_of(&data, &origin.token(), &owner)?;
         if !runs && place.is_open() {
             return Err(format!(
                 "its process does not run, and another one has {} open; correct `data_dir`, or its runtime",
@@ -239,6 +237,18 @@ impl Member {
         let started = self.own.start_stopped(Listens::Perhaps).await?;
         Ok((started.is_new, started.warnings))
     }
+}
+
+/// Where what is made lies, or lay.
+pub(super) async fn place(found: &Found, token: &str) -> Result<Place, ActError> {
+    let owner = owner(&found.own, &found.data, program(&found.own.node).as_deref()).await?;
+    place_of(&found.data, token, &owner)
+}
+
+fn place_of(data: &Path, token: &str, owner: &Credentials) -> Result<Place, ActError> {
+    let place = Place::of(data, token)?;
+    let rights = rights(place.folder(), owner)?;
+    Ok(place.with_rights(rights))
 }
 
 /// A program that the agent itself starts.

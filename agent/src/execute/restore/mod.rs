@@ -5,6 +5,7 @@
 //! the same no two majorities serve at once. Source: etcd, "Disaster recovery"; agent/RESTORE.md.
 
 mod found;
+mod give_up;
 mod judge;
 mod leftover;
 mod look;
@@ -24,6 +25,7 @@ use proto::{ClusterId, Release};
 
 use self::{
     member::Member,
+    place::Place,
     record::{Founders, Origin, Phase, Record},
     saved::Saved,
     standing::Spent,
@@ -38,6 +40,7 @@ use crate::{
     playbook::Playbook,
     words::with_causes,
 };
+pub use give_up::{GivenUp, give_up};
 pub use judge::Refused;
 pub use place::PlaceError;
 pub use saved::Unusable;
@@ -91,6 +94,9 @@ pub enum NotRestored {
     /// A signal, before anything was stopped.
     #[error("a signal asked for an end")]
     Interrupted,
+    /// A second one, while what was made by then was cleared.
+    #[error("stopped at once by a second signal")]
+    LeftBeside,
     /// A second signal: members may be down.
     #[error("stopped at once by a second signal")]
     AtOnce,
@@ -177,21 +183,18 @@ impl Ready {
         interrupt: &Interrupt,
         say: &mut impl FnMut(&str),
     ) -> Result<(Restored, Came), NotRestored> {
-        let record = tokio::select! {
+        let made = tokio::select! {
             made = self.make(playbook, say) => made,
             () = interrupt.asked(1) => Err(NotRestored::Interrupted),
         };
-        let record = match record {
+        let record = match made {
             Ok(record) => record,
             Err(why) => {
-                // What is in hand goes on with it, and its file may be gone.
-                if self.record.is_none() {
-                    self.members
-                        .iter()
-                        .filter(|member| !member.is_placed)
-                        .for_each(|member| drop(member.place.clear()));
+                tokio::select! {
+                    () = self.clear() => return Err(why),
+                    // A disk that does not answer holds nobody up.
+                    () = interrupt.asked(2) => return Err(NotRestored::LeftBeside),
                 }
-                return Err(why);
             }
         };
         let mut restored = Restored { cluster: record.cluster, ..Restored::default() };
@@ -199,6 +202,15 @@ impl Ready {
             Ok(came) => Ok((restored, came)),
             Err(why) if restored.changed => Err(NotRestored::After { restored, why: Box::new(why) }),
             Err(why) => Err(why),
+        }
+    }
+
+    /// Clears what was made beside the data. What is in hand goes on with it, and its file may be gone.
+    async fn clear(&self) {
+        if self.record.is_none() {
+            for member in self.members.iter().filter(|member| !member.is_placed) {
+                drop(member.place.have(Place::clear).await);
+            }
         }
     }
 

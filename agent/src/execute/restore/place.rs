@@ -12,6 +12,7 @@ use std::{
     io,
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::SystemTime,
 };
 
@@ -39,6 +40,9 @@ const BUNDLED: [&str; 3] = [IDENTITY, "snap", "wal"];
 const COPY: &str = "saved.db";
 /// What every token begins with (`record.rs`).
 pub const TOKEN: &str = "restored-";
+
+/// Work that nobody waits for any more, since a signal came, goes on while the disk does not answer; what clears it comes after it.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// One member's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +90,11 @@ impl Place {
         work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
     ) -> Result<T, PlaceError> {
         let place = self.clone();
-        let done = blocking(move || work(&place)).await;
+        let in_turn = move || {
+            let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&place)
+        };
+        let done = blocking(in_turn).await;
         done.map_err(|source| PlaceError { folder: self.folder().into(), source })
     }
 

@@ -169,3 +169,21 @@ fn without_old_data_there_is_nothing_to_put_aside() {
     assert_eq!(place.put_aside().unwrap(), None);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[tokio::test]
+async fn what_is_cleared_is_cleared_after_work_that_nobody_waits_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::of(&folder.path().join("m1"), "restored-1").unwrap();
+    let (has_begun, begun) = tokio::sync::oneshot::channel();
+    let making = place.have(move |place| {
+        has_begun.send(()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        place.begin(own()).map(drop)
+    });
+    tokio::select! {
+        _ = making => panic!("it takes longer"),
+        begun = begun => begun.unwrap(),
+    }
+    place.have(Place::clear).await.unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

@@ -46,6 +46,8 @@ pub enum Phase {
     Placing,
     /// Every member of this host was started on it.
     Done,
+    /// No member of this host has gone over, and none is to.
+    GivenUp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,9 +137,16 @@ impl Record {
         words
     }
 
-    /// Every cluster that this host was restored into.
+    /// Every cluster that this host was restored into, or may have been.
     pub fn clusters(&self) -> BTreeSet<ClusterId> {
-        self.past.iter().copied().chain([self.cluster]).collect()
+        let last = (self.phase != Phase::GivenUp).then_some(self.cluster);
+        self.past.iter().copied().chain(last).collect()
+    }
+
+    /// From now on nothing is in hand. One that may have served is not made from the file again all the same.
+    pub fn give_up(&mut self, may_have_served: bool) {
+        self.past.extend(may_have_served.then_some(self.cluster));
+        self.phase = Phase::GivenUp;
     }
 
     /// The last one of this state directory.
@@ -205,6 +214,12 @@ mod tests {
         record.write(&path).unwrap();
         assert_eq!(record.words(), " --from /b.db --bump-revision 7 --release 3.5.0 --discard-cluster");
         assert_eq!(Record::read(&path).unwrap(), Some(record));
+        for (may_have_served, clusters) in [(false, vec![2]), (true, vec![2, 3])] {
+            let mut record = Record::read(&path).unwrap().unwrap();
+            assert_eq!(record.clusters(), [2, 3].map(ClusterId).into());
+            record.give_up(may_have_served);
+            assert_eq!(record.clusters(), clusters.into_iter().map(ClusterId).collect());
+        }
         std::fs::write(&path, r#"{"format":2}"#).unwrap();
         assert!(matches!(Record::read(&path), Err(RecordError::Newer { found: 2, .. })));
         std::fs::write(&path, "{").unwrap();

@@ -79,6 +79,7 @@ reasons! {
     Room "room" Always(0), "there is room for a backup", "nothing";
     BackedUp "backed_up" Always(0), "a member's database is saved in a file", "nothing";
     Restored "restored" Always(0), "every member of the cluster that was made from a file is ready", "nothing";
+    GivenUp "given_up" Always(0), "the restore in hand on this host is given up; its members keep the data that they have", "agent run, which starts those that are down";
     Valid "valid" Always(0), "the playbook is right", "agent plan";
     Clear "clear" Always(0), "nothing that is known stands in the way of a release", "nothing";
     Shown "shown" Always(0), "what was asked for is printed", "nothing";

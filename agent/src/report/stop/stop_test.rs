@@ -284,6 +284,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::Serves(text()),
         Trouble::BadBackup(text()),
         Trouble::NotRestored(text()),
+        Trouble::LeftBeside,
         Trouble::AfterRestore {
             why: Box::new(Trouble::StateDir(text())),
             left: "the old data of m1 is /d\u{1b}.archived-1".into(),
@@ -331,6 +332,7 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
         Reason::Clear,
         Reason::BackedUp,
         Reason::Restored,
+        Reason::GivenUp,
         Reason::NoRoom,
         Reason::Valid,
         Reason::Abandoned,

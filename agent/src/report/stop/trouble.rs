@@ -145,7 +145,8 @@ impl Trouble {
             }
             Self::Restoring { from, words } => {
                 let message = format!(
-                    "a restore from {} is in hand on this host: a member of it may be down, or have its new data",
+                    "a restore from {} is in hand on this host: a member of it may be down, or have its new data; where none has, or where \
+                     it is lost, --give-up behind the same command ends it",
                     from.display()
                 );
                 let next = playbook.map(|path| format!("agent restore {}{words}", typed(path)));
@@ -159,6 +160,10 @@ impl Trouble {
             }
             Self::AfterRestore { why, left } => {
                 return Stop { left: printable(left).to_string(), ..why.stop(verb, playbook, true) };
+            }
+            Self::LeftBeside => {
+                let left = "no member was stopped; new data may lie beside the old, and the same command, or the next one, clears it";
+                (Reason::InterruptedAtOnce, "ended at once by a signal".into(), left, again)
             }
             Self::InterruptedAtOnce { member: None } if verb == "restore" => {
                 let left = "members of this host may be down; the same command goes on";

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tests::{ended::all_must_be, on_both, rollout::Ends as _, system::System};
+use tests::{agent::Agent, ended::all_must_be, on_both, rollout::Ends as _, system::System};
 
 use super::{Saved, archives, saved, until_read};
 
@@ -61,6 +61,10 @@ async fn a_member_that_may_have_served_is_not_made_again(system: System) {
         assert_eq!(fs::read(saved.record(2)).expect("read"), record);
         assert!(!data.exists() && !member.is_running());
     }
+    // What is in hand may be given up, and is no more forgotten by that.
+    saved.start(2, &["--give-up"]).ends().await.must_be(0, "given_up");
+    saved.start(2, &["--give-up"]).ends().await.must_be(3, "unprepared");
+    saved.start(2, &[]).ends().await.must_be(3, "unprepared");
     // Without the record the new cluster says that it has served, whatever lies in its place.
     fs::remove_file(saved.record(2)).expect("gone");
     fs::rename(&old, &data).expect("moved");
@@ -86,6 +90,13 @@ async fn what_is_in_hand_does_not_replace_a_cluster_that_serves_by_now(system: S
         saved.start(0, more).ends().await.must_be(3, "cluster_serves");
     }
     assert_eq!(archives(&saved.data(0)), 0, "nothing was exchanged");
+    let run = || async { Agent::start("run", &saved.playbooks[0], &["--yes"]).expect("started").ends().await };
+    run().await.must_be(3, "restoring");
+    saved.start(0, &["--give-up"]).ends().await.must_be(0, "given_up");
+    run().await.must_succeed();
+    assert!(saved.case.member(0).is_running());
+    assert!(until_read(&saved.case.client(0), "since").await, "it has its old data");
+    // It was never in the new cluster, and so may still be.
     let agents = saved.all(&["--discard-cluster"]).await;
     all_must_be(&agents, 0, "restored");
     saved.must_be_as_saved().await;
