@@ -47,15 +47,20 @@ pub async fn give_up(playbook: &Playbook) -> Result<GivenUp, NotRestored> {
             let why = "it has its new data already; the same command without --give-up goes on";
             return Err(unfit(why.into()));
         }
-        may_have_served |= !found.lies_beside(&record).await.map_err(unfit)?;
-        let place = member::place(&found, &token).await.map_err(unfit)?;
-        places.push((node.name.clone(), place));
+        let lies_beside = found.lies_beside(&record).await.map_err(unfit)?;
+        may_have_served |= !lies_beside;
+        // Whose it is is asked only where something is: the data itself may be gone.
+        if Place::of(&found.data, &token).is_ok_and(|place| place.is_begun()) {
+            let place = member::place(&found, &token).await.map_err(unfit)?;
+            places.push((node.name.clone(), place, lies_beside));
+        }
     }
     let mut aside = Vec::new();
-    for (name, place) in places {
-        let clear = move |place: &Place| place.clear();
+    for (name, place, lies_beside) in places {
+        // What lies beside the data was never in its place, and nobody wants it; anything else may be old data.
+        let end = move |place: &Place| if lies_beside { place.discard().map(|()| None) } else { place.clear() };
         let unfit = |why: ActError| NotRestored::Unfit(of_node(&name, &why));
-        let kept = place.have(clear).await.map_err(|why| unfit(why.into()))?;
+        let kept = place.have(end).await.map_err(|why| unfit(why.into()))?;
         aside.extend(kept.map(|kept| (name.clone(), kept)));
     }
     let has_release = record.release.is_some();

@@ -194,6 +194,19 @@ impl Place {
         self.rights.with(|| self.make_way())
     }
 
+    /// Whether something is being made, or was.
+    pub fn is_begun(&self) -> bool {
+        fs::symlink_metadata(&self.staging).is_ok()
+    }
+
+    /// Removes what was made and has never been in its place.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn discard(&self) -> io::Result<()> {
+        self.rights.with(|| self.remove_staging())
+    }
+
     /// What restores by other names have left here, of agents that were killed.
     pub fn others(&self) -> Vec<Self> {
         let begins = match self.is_within {
