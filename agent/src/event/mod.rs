@@ -6,13 +6,15 @@ use proto::{ClusterVersion, MemberId};
 
 use crate::{
     keys::{Keys, RunId, change::Change},
-    observe::view::ClusterView,
+    observe::{canary::Availability, view::ClusterView},
     plan::{refusal::Wait, settled::Missing, warning::Warning},
 };
 
 /// Something that happened. [`RunEvent::name`] is what an events file calls it.
 #[derive(Clone, Debug)]
 pub enum RunEvent<'a> {
+    /// What the agent's own canary was told (`strategy.canary`).
+    Canary(&'a Availability),
     /// The agent has begun to work; nothing was asked yet.
     Begun {
         /// What it is to do, once the cluster is known; `None` before.
@@ -279,6 +281,7 @@ impl RunEvent<'_> {
             Self::Unsettled(_) => "unsettled",
             Self::GatesSettled => "gates_settled",
             Self::Settled { .. } => "settled",
+            Self::Canary(_) => "canary",
             Self::Warning(_) | Self::Warned { .. } => "warning",
             Self::Ended { .. } => "ended",
             Self::Looked(_) => "seen",

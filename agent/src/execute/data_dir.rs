@@ -40,6 +40,8 @@ pub enum DataDirError {
 /// What was found in it.
 struct Found {
     room: Result<(), NoRoom>,
+    /// Its database and what is free, in bytes, where that is less.
+    lacks_room: Option<(u64, u64)>,
     snapshot: io::Result<Snapshot>,
     has_old_entries: io::Result<Option<bool>>,
 }
@@ -49,13 +51,13 @@ impl OwnNode {
     ///
     /// # Errors
     /// What is wrong there, and what to do first.
-    pub(super) async fn check_data_dir(&self, old: &Release, new: &Release) -> Result<Option<String>, DataDirError> {
+    pub(super) async fn check_data_dir(&self, old: &Release, new: &Release) -> Result<Vec<String>, DataDirError> {
         let status = match &self.runtime {
             Some(runtime) => runtime.peek().await.map_err(Box::new)?,
             None => Status::Stopped,
         };
         if !status.is_running() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let pid = status.process().map(|process| process.identity.pid);
         let (old, new) = (old.cluster_version(), new.cluster_version());
@@ -71,24 +73,29 @@ impl OwnNode {
                 Ok(Snapshot::Missing | Snapshot::Holds(_)) if needs_snapshot => data.has_old_entries(),
                 _ => Ok(Some(false)),
             };
-            Some(Found { room: data.check_room(), snapshot, has_old_entries })
+            let lacks_room = data.lacks_room_for_another();
+            Some(Found { room: data.check_room(), lacks_room, snapshot, has_old_entries })
         });
         let name = &self.node.name;
         let Some(found) = found.await else {
-            return Ok(Some(format!("{name}: {}", not_known(pid, needs_snapshot.then_some(new)))));
+            return Ok(vec![format!("{name}: {}", not_known(pid, needs_snapshot.then_some(new)))]);
         };
         found.room.map_err(|source| DataDirError::NoRoom { node: name.clone(), source })?;
+        let mut warnings: Vec<_> =
+            found.lacks_room.map(|(database, free)| short_of_room(name, database, free)).into_iter().collect();
         if !needs_snapshot {
             let unread = found.snapshot.err();
-            return Ok(unread.map(|error| {
+            warnings.extend(unread.map(|error| {
                 format!("{name}: its data directory cannot be read ({error}), so how large its next snapshot is is not known")
             }));
+            return Ok(warnings);
         }
         match replay(&found.snapshot, &found.has_old_entries) {
-            Replay::Readable => Ok(None),
-            Replay::Unknown(why) => Ok(Some(format!("{name}: {}", unknown(&why, new)))),
-            Replay::Panics => Err(DataDirError::OldLog { node: name.clone(), old, new }),
+            Replay::Readable => {}
+            Replay::Unknown(why) => warnings.push(format!("{name}: {}", unknown(&why, new))),
+            Replay::Panics => return Err(DataDirError::OldLog { node: name.clone(), old, new }),
         }
+        Ok(warnings)
     }
 }
 
@@ -116,6 +123,16 @@ pub(super) fn data_dir(pid: u32) -> Option<DataDir> {
     let untold = || family.iter().find_map(|pid| Some((*pid, default_data_folder(*pid)?)));
     let (pid, data) = told.or_else(untold)?;
     Some(DataDir { data, wal: member_folder(pid, "wal-dir") })
+}
+
+/// What is to be known of a disk that has no room for another database.
+fn short_of_room(name: &str, database: u64, free: u64) -> String {
+    format!(
+        "{name}: {} MB are free where its data lies, and its database has {} MB: it could not take in a snapshot, should it miss too much \
+         while it is down",
+        free / 1_000_000,
+        database.div_ceil(1_000_000)
+    )
 }
 
 /// What is to be known where nobody knows where it lies.

@@ -9,7 +9,10 @@ use proto::MemberId;
 
 use super::{Execution, node::OwnNode};
 use crate::{
-    event::trouble::{LockLeft, Trouble},
+    event::{
+        RunEvent,
+        trouble::{LockLeft, Trouble},
+    },
     machine::act::{Ending, Left},
     observe::view::ClusterView,
     plan::{Me, refusal::Refusal},
@@ -78,6 +81,9 @@ impl Execution<'_> {
     }
 
     pub(super) async fn ends(mut self, ending: Result<Ending, Abort>) -> Ended {
+        if let Some(canary) = self.canary.take() {
+            self.tell(RunEvent::Canary(&canary.end()));
+        }
         self.cluster.leases.end(&self.cluster.store).await;
         let is_at_once = matches!(ending, Err(Abort::AtOnce | Abort::HostGoesDown));
         let is_doubtful = match &ending {

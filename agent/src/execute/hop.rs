@@ -115,6 +115,8 @@ impl OwnNode {
         self.check_hooks(playbook, &after.release)?;
         self.check_known_hazards(&before.release, after, accepted).await?;
         self.check_settings((before, after), accepted).await?;
+        // When they end was told for the first hop.
+        drop(self.check_certificates((before, after), accepted).await?);
         self.check_v2_ahead((before, after), accepted).await?;
         let warnings = self.check_arguments(after).await?;
         Ok(warnings.iter().map(|warning| format!("for {}: {warning}", after.release)).collect())

@@ -327,6 +327,7 @@ async fn inspect_node(
             {
                 warnings.push(why);
             }
+            warnings.extend(own.check_certificates((&current, target), accepted).await?);
             warnings.extend(own.check_arguments(target).await?);
         }
         None => warnings.push(format!("{}: {UNTRIED}", node.name)),
@@ -342,9 +343,9 @@ async fn inspect_node(
     });
     warnings.extend(match own.check_data_dir(&current.release, new).await {
         // The run sees to it (`snapshot.rs`).
-        Err(DataDirError::OldLog { node, .. }) => Some(format!(
+        Err(DataDirError::OldLog { node, .. }) => vec![format!(
             "{node}: agent run has it take a snapshot first, as {new} cannot read what 3.5 wrote into its log"
-        )),
+        )],
         looked => looked?,
     });
     Ok((warnings, is_down))

@@ -23,11 +23,45 @@ use crate::{
 
 /// How long the last look may take.
 const LAST_LOOK: Duration = Duration::from_secs(5);
+/// For how long an agent in a run looks for a leader before it ends.
+const UNLED: Duration = Duration::from_secs(30);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How many different warnings of looks are told: a member may make up a new one each time.
 const MAX_WARNINGS: usize = 64;
 
 impl Execution<'_> {
+    /// A member may be slow for a moment while another one is away for its step. Who waits in a run does not leave for that.
     pub(super) async fn look(&mut self) -> Result<Event, Abort> {
+        let looked = self.look_once().await?;
+        match self.is_unled_for_now(&looked) && self.await_leader().await {
+            true => self.look_once().await,
+            false => Ok(looked),
+        }
+    }
+
+    /// Whether nobody leads, and this host has nothing to repair. Two voters have no leader as long as one of them is away.
+    fn is_unled_for_now(&self, looked: &Event) -> bool {
+        let Event::Looked(looked) = looked else { return false };
+        let is_led = looked.view.as_ref().is_some_and(|view| view.leader().is_some());
+        let is_at_rest = looked.down.is_empty() && self.host.past.in_hand.is_none();
+        let takes_part = self.progress.joined.is_some() && !matches!(self.me.verb, Verb::Guard(_));
+        let before = self.seen.whole_view.as_ref();
+        !is_led && is_at_rest && takes_part && before.is_some_and(|view| view.voters().count() > 2)
+    }
+
+    /// Whether somebody does before [`UNLED`] is over.
+    async fn await_leader(&self) -> bool {
+        let until = Instant::now() + UNLED;
+        while Instant::now() < until && !self.console.interrupt.is_asked() {
+            self.pause(LOOK_AGAIN_AFTER).await;
+            if self.cluster.observer.probe().await.is_ok_and(|view| view.leader().is_some()) {
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn look_once(&mut self) -> Result<Event, Abort> {
         self.stay_registered().await;
         // A look may take seconds: who came while it was made is not among the keys that it read.
         let was_window_over = self.began.elapsed() >= self.playbook.strategy.join_window;
@@ -37,7 +71,10 @@ impl Execution<'_> {
             self.miss_record(keys);
         }
         let view = match self.cluster.observer.look().await {
-            Ok(view) => {
+            Ok(mut view) => {
+                if self.may_stop_next() || !view.is_whole() {
+                    self.cluster.observer.ask_activities(&mut view).await;
+                }
                 self.seen.blind = None;
                 Some(view)
             }
@@ -83,10 +120,19 @@ impl Execution<'_> {
         })))
     }
 
+    /// Whether a stop may follow from this look, or a member was in the middle of something that keeps from it.
+    fn may_stop_next(&self) -> bool {
+        let was_busy = |view: &ClusterView| view.members.iter().any(|member| !member.activities.is_empty());
+        self.cluster.leases.has_baton()
+            || self.host.past.in_hand.is_some()
+            || matches!(self.me.verb, Verb::Guard(_))
+            || self.seen.last_view.as_ref().is_some_and(was_busy)
+    }
+
     /// Asks the members of the look that was just made.
     pub(super) async fn examine(&self) -> Event {
         let evidence = match &self.seen.last_view {
-            Some(view) => self.cluster.observer.examine(view).await,
+            Some(view) => self.cluster.observer.examine_and_compare(view, self.playbook.verify.max_db).await,
             None => Evidence::default(),
         };
         Event::Examined(Arc::new(evidence))
@@ -198,6 +244,9 @@ impl Execution<'_> {
         if let Some(run) = standing.filter(|run| *run.intent == *self.me.intent && self.progress.joined != Some(run.id))
         {
             self.progress.joined = Some(run.id);
+            if self.playbook.strategy.canary && self.canary.is_none() {
+                self.canary = Some(self.cluster.observer.canary());
+            }
             let run = run.id;
             if !matches!(self.me.verb, Verb::Guard(_)) {
                 self.tell(RunEvent::Joined { run });

@@ -27,6 +27,8 @@ const MAX_FILE: usize = 1024 * 1024;
 /// Up to which it is read as YAML.
 const MAX_PARSED: usize = 64 * 1024;
 const PREFIX: &str = "ETCD_";
+/// What Go itself reads.
+pub(super) const GODEBUG: &str = "GODEBUG";
 /// Asked for these, a program looks at nothing else.
 const NOT_ASKED: [&str; 3] = ["h", "help", "version"];
 const CONFIG_FILE: &str = "config-file";
@@ -98,7 +100,7 @@ impl OwnNode {
         }
     }
 
-    fn cwd(&self) -> PathBuf {
+    pub(super) fn cwd(&self) -> PathBuf {
         match &self.node.runtime {
             playbook::Runtime::Process(process) => process.cwd.clone().unwrap_or_else(|| PathBuf::from("/")),
             playbook::Runtime::Systemd(_) | playbook::Runtime::Command(_) => PathBuf::new(),
@@ -106,7 +108,7 @@ impl OwnNode {
     }
 
     /// What lies at this path once the release was switched to.
-    fn put_for(&self, path: &Path, side: &Side) -> Result<PathBuf, ActError> {
+    pub(super) fn put_for(&self, path: &Path, side: &Side) -> Result<PathBuf, ActError> {
         let files = self.node.files_for(&side.release)?;
         let switched = files.iter().find(|file| file.path == path).map(|file| file.source.clone());
         Ok(switched.unwrap_or_else(|| path.to_owned()))
@@ -123,8 +125,8 @@ impl OwnNode {
         Ok(settings(&arguments, &variables, read))
     }
 
-    /// The names and values that begin with `ETCD_`.
-    async fn variables(&self, side: &Side) -> Result<BTreeMap<String, String>, ActError> {
+    /// The names and values that begin with `ETCD_`, and `GODEBUG`.
+    pub(super) async fn variables(&self, side: &Side) -> Result<BTreeMap<String, String>, ActError> {
         let all = match &self.node.runtime {
             playbook::Runtime::Process(process) => {
                 process.environment(&self.node.context(&side.release))?.into_iter().collect()
@@ -136,11 +138,11 @@ impl OwnNode {
             }
             playbook::Runtime::Systemd(_) | playbook::Runtime::Command(_) => BTreeMap::new(),
         };
-        Ok(all.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect())
+        Ok(all.into_iter().filter(|(name, _)| name.starts_with(PREFIX) || name == GODEBUG).collect())
     }
 }
 
-fn config_file<'a>(arguments: &'a [String], variables: &'a BTreeMap<String, String>) -> Option<&'a str> {
+pub(super) fn config_file<'a>(arguments: &'a [String], variables: &'a BTreeMap<String, String>) -> Option<&'a str> {
     let variable = || variables.get("ETCD_CONFIG_FILE").map(String::as_str);
     value(arguments, CONFIG_FILE).or_else(variable).filter(|file| !file.is_empty())
 }
@@ -164,11 +166,12 @@ fn settings(
         let keys = read(Path::new(file)).map(|text| keys(&text)).unwrap_or_default();
         return keys.into_iter().map(|key| (key.clone(), format!("`{key}` in {file}"))).collect();
     }
-    let flag = |name: &str| name[PREFIX.len()..].to_lowercase().replace('_', "-");
+    let flag = |name: &str| name.strip_prefix(PREFIX).unwrap_or_default().to_lowercase().replace('_', "-");
     let is_flag = |name: &String| value(arguments, name).is_some();
     // etcd reads a variable that is written as it writes it.
     let is_written_so = |name: &str| name.bytes().all(|byte| !byte.is_ascii_lowercase());
-    let said = variables.iter().filter(|(name, value)| is_written_so(name) && says_something(&flag(name), value));
+    let said = variables.iter().filter(|(name, _)| name.starts_with(PREFIX));
+    let said = said.filter(|(name, value)| is_written_so(name) && says_something(&flag(name), value));
     let named = said.map(|(name, _)| (flag(name), format!("`{name}`")));
     named.filter(|(name, _)| is_a_flags_name(name) && !is_flag(name)).collect()
 }

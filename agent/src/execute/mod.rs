@@ -6,6 +6,7 @@
 
 pub mod backup;
 pub mod bring_up;
+mod certificates;
 mod confirm;
 mod data_dir;
 mod down;
@@ -74,7 +75,7 @@ use crate::{
         act::{Act, Ending, Event},
         agent::Agent,
     },
-    observe::{Observer, view::ClusterView},
+    observe::{Observer, canary::Canary, view::ClusterView},
     plan::Me,
     playbook::Playbook,
     report::Reporter,
@@ -105,6 +106,8 @@ pub struct Execution<'r> {
     /// When this agent said that it takes part: only from then on can others be missed.
     began: Instant,
     progress: stall::Progress,
+    /// Once this agent takes part in a run, where the playbook wants one.
+    canary: Option<Canary>,
     trouble: Option<Trouble>,
 }
 

@@ -72,6 +72,11 @@ pub(super) struct Recorded {
 }
 
 impl Leases {
+    /// Whether the baton is this process's, or may be.
+    pub(super) fn has_baton(&self) -> bool {
+        !self.batons.is_empty()
+    }
+
     /// Whether the baton's lease has more than a third of its time left.
     pub(super) fn baton_is_fresh(&self) -> bool {
         self.batons.values().any(|lease| lease.remaining() > lease.ttl() / 3)

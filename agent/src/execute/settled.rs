@@ -13,9 +13,9 @@ use crate::{
     event::RunEvent,
     keys::{Participant, seat::Seat},
     machine::act::Event,
-    observe::{hash::Hashes, view::Member},
+    observe::{difference::Difference, hash::Hashes, view::Member},
     plan::settled::{self, Missing},
-    report::settling,
+    report::{differing, settling},
     words::with_causes,
 };
 
@@ -99,13 +99,14 @@ impl Execution<'_> {
         let Some(view) = self.seen.last_view.clone() else { return Event::Done };
         let hashes = match self.cluster.observer.hashes(&view, self.playbook.verify.max_db).await {
             Hashes::Equal { .. } => true,
-            Hashes::Different { revision, hashes } => {
-                let names = self.console.reporter.progress().names();
-                return Event::Failed(settling::hashes_differ(revision, &hashes, names).into());
-            }
             Hashes::NotCompared(reason) => {
                 self.warn(&format!("the members' hashes were not compared: {reason}"));
                 false
+            }
+            different => {
+                let names = self.console.reporter.progress().names();
+                let words = Difference::of(different).map(|found| differing::words(&found, names));
+                return Event::Failed(words.unwrap_or_default().into());
             }
         };
         if view.has_gates() {

@@ -219,6 +219,7 @@ pub async fn set_up(
         console: Console { reporter, interrupt, warned: BTreeSet::new() },
         began: Instant::now(),
         progress: super::stall::Progress::new(),
+        canary: None,
         trouble: None,
     })
 }

@@ -25,6 +25,8 @@ use crate::{
 pub(super) const NOTHING_NEW: Duration = Duration::from_secs(2);
 /// Between two looks at a newcomer that catches up.
 const CATCH_UP_GAP: Duration = Duration::from_millis(200);
+/// Between two looks at a member that is in the middle of something.
+const BUSY_GAP: Duration = Duration::from_secs(1);
 /// The least time between two looks.
 pub(super) const LOOK_GAP: Duration = Duration::from_millis(50);
 /// Word of a change that comes as soon as it is listened for: it may come without end.
@@ -43,6 +45,10 @@ impl Execution<'_> {
         };
         self.say_in_key(done, saying).await;
         tokio::time::sleep(self.progress.breath).await;
+        // No key says that it has ended. Who only says so now and then has nobody take the baton for each time.
+        if matches!(wait, Wait::Activity { .. }) {
+            self.pause(BUSY_GAP).await;
+        }
         let changes = self.cluster.watch.get_or_insert_with(|| Arc::new(Watch::of(&self.cluster.store))).clone();
         let window_ends = self.began + self.playbook.strategy.join_window;
         // That a newcomer has caught up changes no key.

@@ -1,13 +1,13 @@
 //! What a newer Go refuses of certificates and handshakes. Each patch of etcd is built with some Go; the first with each was read off
 //! its tags (`go.mod`): 1.16 3.4.19 and 3.5.0, 1.19 3.4.25 and 3.5.8, 1.20 3.4.28 and 3.5.10, 1.21 3.4.31 and 3.5.13, 1.22 3.4.34 and
 //! 3.5.16, 1.23 3.4.36, 3.5.19 and 3.6.0, 1.24 3.4.38, 3.5.23 and 3.6.5, 1.25 3.4.42, 3.5.28 and 3.6.9, 1.26 3.7.0. Who builds etcd
-//! himself may take another: `etcd --version` says which.
+//! himself may take another, and have it take what an older one did: a run reads that off the executable (`host/program/go_build.rs`).
 
 use super::{
     Act::{Refuse, Tell, Warn},
     Hazard,
     Place::{Certificates, Nowhere, Settings},
-    Proof::{Heard, Reported, Source},
+    Proof::{Heard, Reported, Seen, Source},
 };
 
 pub(super) const HAZARDS: &[Hazard] = &[
@@ -20,6 +20,19 @@ pub(super) const HAZARDS: &[Hazard] = &[
     .when(Certificates, "a certificate has no subject alternative name")
     .act(Refuse, "issue it again, with its names and addresses")
     .known(&[Reported], &["kopeio/etcd-manager#399"]),
+    Hazard::way(
+        "tls-118",
+        "<3.4.25 || >=3.5.0, <3.5.8",
+        ">=3.4.25, <3.5.0 || >=3.5.8",
+        "certificates that are signed by SHA-1 are refused: neither peers nor clients connect",
+    )
+    .when(Certificates, "a certificate is signed so, and is no root")
+    .act(Refuse, "issue it again, signed by SHA-256; `GODEBUG=x509sha1=1` takes it up to Go 1.23")
+    .known(&[Seen, Heard], &["Go 1.18 release notes"]),
+    Hazard::run("certificate-not-valid", "*", "a member that was restarted connects anew, and nobody lets it in")
+        .when(Certificates, "a member's certificate has ended, is not valid yet, cannot be read, or has another key")
+        .act(Refuse, "renew it: a member reads the new file by itself")
+        .known(&[Seen], &["etcd's documentation, \"Transport security model\""]),
     Hazard::way(
         "tls-122",
         "<3.4.34 || >=3.5.0, <3.5.16",
@@ -37,16 +50,16 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .when(Certificates, "a certificate has a negative serial number")
     .act(Refuse, "issue it again; `GODEBUG=x509negativeserial=1` takes it for a while")
-    .known(&[Heard], &["Go 1.23 release notes"]),
+    .known(&[Seen, Heard], &["Go 1.23 release notes"]),
     Hazard::way(
         "tls-124",
         "<3.4.38 || >=3.5.0, <3.5.23 || >=3.6.0, <3.6.5",
         ">=3.4.38, <3.5.0 || >=3.5.23, <3.6.0 || >=3.6.5",
-        "RSA keys below 1024 bits and SHA-1 signatures of certificates are refused; hellos are larger",
+        "RSA keys below 1024 bits are refused, and what is signed by SHA-1 for good; hellos are larger",
     )
-    .when(Certificates, "a key is that short, or a certificate is signed so")
-    .act(Refuse, "issue it again, with a longer key and SHA-256; `GODEBUG=rsa1024min=0` takes short keys for a while")
-    .known(&[Heard], &["Go 1.24 release notes"]),
+    .when(Certificates, "a key is that short")
+    .act(Refuse, "issue it again, with a longer key; `GODEBUG=rsa1024min=0` takes short ones for a while")
+    .known(&[Seen, Heard], &["Go 1.24 release notes"]),
     Hazard::way(
         "tls-125",
         "<3.4.42 || >=3.5.0, <3.5.28 || >=3.6.0, <3.6.9",

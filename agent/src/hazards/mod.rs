@@ -105,8 +105,8 @@ pub enum Proof {
     Heard,
 }
 
-/// What the agent sees to besides what the releases decide: `execute/data_dir.rs`, `execute/v2_api.rs`, `execute/releases.rs`, `execute/lost_settings.rs`,
-/// `plan/in_store.rs`, `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
+/// What the agent sees to besides what the releases decide: `execute/certificates.rs`, `execute/data_dir.rs`, `execute/v2_api.rs`, `execute/releases.rs`, `execute/lost_settings.rs`,
+/// `plan/rules/differing.rs`, `plan/rules/busy.rs`, `plan/in_store.rs`, `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
 const SEEN_TO: &[&str] = &[
     "hop-too-fast-37",
     "flags-gone-35",
@@ -131,6 +131,16 @@ const SEEN_TO: &[&str] = &[
     "v2-content-wal",
     "v2-still-on",
     "v3-db-missing",
+    "tls-cn-only",
+    "tls-118",
+    "tls-123",
+    "tls-124",
+    "certificate-not-valid",
+    "data-differs",
+    "users-differ",
+    "defrag-while-snapshot",
+    "crash-in-defrag",
+    "kill-in-compaction",
 ];
 
 impl Hazard {

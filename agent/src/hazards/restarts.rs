@@ -62,6 +62,18 @@ pub(super) const HAZARDS: &[Hazard] = &[
     )
     .act(Warn, "take a later patch, and compare the hashes before and after")
     .known(&[Source], &["etcd#13766", "etcd#13908", "etcd#13933"]),
+    Hazard::run(
+        "data-differs",
+        "*",
+        "members answer the same question differently, and whatever is done next makes it harder to say who is right",
+    )
+    .when(Revisions, "members hold different data at one place of the log")
+    .act(Refuse, "back up each member, find out whose data is right, and replace the others (`kind: Replace`)")
+    .known(&[Seen, Source], &["etcd#13766", "etcd#18667", "etcd's documentation, \"Data corruption\""]),
+    Hazard::run("users-differ", "*", "members allow the same user different things, and then hold different data")
+        .when(Revisions, "users and roles were changed more often on one member than on another")
+        .act(Refuse, "replace the members that stand alone (`kind: Replace`); a restart is enough where only memory is old")
+        .known(&[Source], &["etcd#11651", "etcd#14571"]),
     Hazard::run("partial-txn", ">=3.5.0, <3.5.17", "a transaction that fails may be applied in part")
         .act(Warn, "take a later patch")
         .known(&[Source], &["etcd#18799"]),

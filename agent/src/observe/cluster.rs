@@ -303,7 +303,19 @@ impl Connections {
             answer => disputed.into_iter().fold(answer, in_doubt),
         };
         let Listed { id, name, role, client_urls, .. } = listed;
-        (Member { id, name: name.into(), role, client_urls, reached: at, is_disputed, answer }, warning)
+        (
+            Member {
+                id,
+                name: name.into(),
+                role,
+                client_urls,
+                reached: at,
+                is_disputed,
+                activities: Default::default(),
+                answer,
+            },
+            warning,
+        )
     }
 
     /// A learner is asked after the leader was. An address that is not the member's own has to answer as this member

@@ -6,7 +6,7 @@ use proto::MemberId;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use super::{Observer, view::ClusterView};
+use super::{Observer, clock::Apart, difference::Difference, view::ClusterView};
 
 /// What was found; of what was not found there is nothing in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,10 +20,22 @@ pub struct Evidence {
     /// Who is another program, by the same page.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub others: BTreeSet<MemberId>,
+    /// Whose clock is not this host's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub clocks: BTreeMap<MemberId, Apart>,
+    /// What differs between members, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Difference>,
 }
 
 impl Observer {
-    /// Asks every member that was reached; one that does not answer is left out.
+    /// All of it. A database of more than `max_db_bytes` is not compared by its hash.
+    pub async fn examine_and_compare(&self, view: &ClusterView, max_db_bytes: u64) -> Evidence {
+        let differences = self.differences(view, max_db_bytes).await;
+        Evidence { differences, ..self.examine(view).await }
+    }
+
+    /// All but what differs. Asks every member that was reached; one that does not answer is left out.
     pub async fn examine(&self, view: &ClusterView) -> Evidence {
         let mut asked = JoinSet::new();
         for member in &view.members {
@@ -33,7 +45,10 @@ impl Observer {
             asked.spawn(async move { Some((id, says_quota, connections.http.own_page(&name, &address, id).await?)) });
         }
         let mut found = Evidence::default();
-        for (id, says_quota, page) in asked.join_all().await.into_iter().flatten() {
+        for (id, says_quota, (page, apart)) in asked.join_all().await.into_iter().flatten() {
+            if let Some(apart) = apart {
+                found.clocks.insert(id, apart);
+            }
             if let Some(bytes) = page.quota_bytes.filter(|_| !says_quota) {
                 found.quotas.insert(id, bytes);
             }

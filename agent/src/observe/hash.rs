@@ -30,6 +30,9 @@ pub enum Hashes {
     },
     /// They differ: data is damaged.
     Different { revision: Revision, hashes: Vec<(MemberId, u32)> },
+    /// A member answers a linearizable read at a lower revision than another one had answered at before it was asked: it has applied all
+    /// that was committed by then, and an entry of it otherwise.
+    Behind { before: (MemberId, Revision), after: (MemberId, Revision) },
     /// They could not be compared, and why.
     NotCompared(String),
 }
@@ -73,7 +76,7 @@ impl Observer {
 
 impl Connections {
     async fn hash_once(&self, view: &ClusterView) -> Result<Hashes, Setback> {
-        let mut revision = None;
+        let mut first: Option<(MemberId, Revision)> = None;
         let mut answers = Vec::new();
         for member in in_order(view) {
             let address = self
@@ -83,12 +86,16 @@ impl Connections {
             if member.role == Role::Voter {
                 // Also makes the member apply what the revision stands for.
                 let seen = self.linearizable_revision(member, &address).await?;
-                revision.get_or_insert(seen);
+                let before = *first.get_or_insert((member.id, seen));
+                if seen < before.1 {
+                    return Ok(Hashes::Behind { before, after: (member.id, seen) });
+                }
             }
-            let at = revision.ok_or_else(|| Setback::GiveUp("the cluster has no voter".to_owned()))?;
+            let (_, at) = first.ok_or_else(|| Setback::GiveUp("the cluster has no voter".to_owned()))?;
             answers.extend(self.hash_of(member, &address, at).await?);
         }
-        compare(revision.unwrap_or_default(), &answers).ok_or_else(|| Setback::Again("history was compacted".into()))
+        compare(first.map_or(Revision::default(), |(_, at)| at), &answers)
+            .ok_or_else(|| Setback::Again("history was compacted".into()))
     }
 
     async fn linearizable_revision(&self, member: &Member, address: &str) -> Result<Revision, Setback> {

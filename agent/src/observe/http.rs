@@ -4,16 +4,20 @@
 //! the playbook says that it serves HTTP; and `/version` must name the release that the member itself named.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
 };
 
 use proto::{ClusterVersion, MemberId, Release};
+use reqwest::header::DATE;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use super::{
     access::{Access, CALL},
+    activity::Activity,
+    clock::{self, Apart},
     error::ObserveError,
     line::CONNECT,
     metrics,
@@ -87,9 +91,28 @@ impl Http {
         metrics::received_bytes(&self.get(name, address, "metrics").await.ok()??)
     }
 
-    /// What does not change while this member runs; `None` where that cannot be had from the member itself.
-    pub(super) async fn own_page(&self, name: &str, address: &str, member: MemberId) -> Option<metrics::OwnPage> {
-        metrics::own_page(&self.get(name, address, "metrics").await.ok()??, member)
+    /// What does not change while this member runs, and how far its clock is from this host's; `None` where that cannot be had from the
+    /// member itself.
+    pub(super) async fn own_page(
+        &self,
+        name: &str,
+        address: &str,
+        member: MemberId,
+    ) -> Option<(metrics::OwnPage, Option<Apart>)> {
+        let asked = SystemTime::now();
+        let Page { text, date } = self.page(name, address, "metrics").await.ok()??;
+        let apart = date.and_then(|date| clock::apart(date, (asked, SystemTime::now())));
+        Some((metrics::own_page(&text, member)?, apart))
+    }
+
+    /// The revision of this member's users and roles; `None` where that cannot be had from the member itself.
+    pub(super) async fn users_revision(&self, name: &str, address: &str, member: MemberId) -> Option<u64> {
+        metrics::users_revision(&self.get(name, address, "metrics").await.ok()??, member)
+    }
+
+    /// What this member is in the middle of; `None` where that cannot be had from the member itself.
+    pub(super) async fn activities(&self, name: &str, address: &str, member: MemberId) -> Option<BTreeSet<Activity>> {
+        metrics::activities(&self.get(name, address, "metrics").await.ok()??, member)
     }
 
     /// What this member shows of the cluster's gates; `None` where that cannot be had from the member itself.
@@ -104,10 +127,14 @@ impl Http {
     }
 
     async fn get(&self, name: &str, address: &str, page: &str) -> Result<Option<String>, TooLong> {
+        Ok(self.page(name, address, page).await?.map(|page| page.text))
+    }
+
+    async fn page(&self, name: &str, address: &str, page: &str) -> Result<Option<Page>, TooLong> {
         let base = self.by_name.get(name).map_or(address, |base| base.trim_end_matches('/'));
         let url = format!("{base}/{page}");
         match read(self.client().get(&url), &self.turns).await {
-            Ok(Some(text)) => Ok(Some(text)),
+            Ok(Some(page)) => Ok(Some(page)),
             Ok(None) => Err(TooLong { url }),
             Err(error) => {
                 tracing::debug!(member = name, page, %error, "no answer over HTTP");
@@ -130,9 +157,16 @@ impl Http {
     }
 }
 
+/// A page, and when its server says that it was made.
+struct Page {
+    text: String,
+    date: Option<SystemTime>,
+}
+
 /// The page; `None` where it does not end.
-async fn read(request: reqwest::RequestBuilder, turns: &Semaphore) -> reqwest::Result<Option<String>> {
+async fn read(request: reqwest::RequestBuilder, turns: &Semaphore) -> reqwest::Result<Option<Page>> {
     let mut answer = request.send().await?.error_for_status()?;
+    let date = answer.headers().get(DATE).and_then(|date| clock::date(date.to_str().ok()?));
     let (mut bytes, mut turn) = (Vec::new(), None);
     while let Some(chunk) = answer.chunk().await? {
         if bytes.len() + chunk.len() > MAX_PAGE {
@@ -146,7 +180,7 @@ async fn read(request: reqwest::RequestBuilder, turns: &Semaphore) -> reqwest::R
     }
     // A copy only of what is no text.
     let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    Ok(Some(text))
+    Ok(Some(Page { text, date }))
 }
 
 fn client(access: &Access) -> reqwest::Result<(reqwest::Client, u64)> {
@@ -218,7 +252,8 @@ mod tests {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
         let short = read(client.get(format!("{url}/short")), &turns).await;
-        assert_eq!((short.unwrap().as_deref(), turns.available_permits()), (Some("ok"), 0));
+        let short = short.unwrap().map(|page| page.text);
+        assert_eq!((short.as_deref(), turns.available_permits()), (Some("ok"), 0));
         // Their calls end, those that never had a turn as well, and give back what they had.
         while let Some(ended) = long.join_next().await {
             assert!(ended.unwrap().is_err_and(|error| error.is_timeout()));

@@ -1,14 +1,17 @@
 //! What is read off a member's `/metrics`: how many bytes it has received from its peers, how many its database may have,
-//! and the cluster's gates.
+//! what it is in the middle of, and the cluster's gates.
 //!
 //! The bytes move while a member takes in the log or a snapshot, even before any of that is applied. Of the gates the
 //! page alone tells whether they are decided and what a member wants (KEP-4647, "Milestones").
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::MemberId;
 
-use super::view::{GateReport, Known};
+use super::{
+    activity::Activity,
+    view::{GateReport, Known},
+};
 
 /// Its name in etcd; it has a series for each peer.
 const RECEIVED: &str = "etcd_network_peer_received_bytes_total";
@@ -17,6 +20,16 @@ const SERVER_ID: &str = "etcd_server_id";
 const QUOTA: &str = "etcd_server_quota_backend_bytes";
 /// Its name in etcd since 3.3.
 const GO: &str = "etcd_server_go_version";
+/// Its name in etcd since 3.4.8.
+const USERS: &str = "etcd_debugging_auth_revision";
+/// Its name in etcd since 3.4, as of the next two.
+const DEFRAGMENTS: &str = "etcd_disk_defrag_inflight";
+const TAKES_SNAPSHOT: &str = "etcd_server_snapshot_apply_in_progress_total";
+/// One series for each peer that was sent one.
+const SENDS_SNAPSHOT: &str = "etcd_network_snapshot_send_inflights_total";
+/// A compaction first goes through the index, then through the database: each is counted at its end.
+const COMPACTED_INDEX: &str = "etcd_debugging_mvcc_index_compaction_pause_duration_milliseconds_count";
+const COMPACTED: &str = "etcd_debugging_mvcc_db_compaction_total_duration_milliseconds_count";
 const UNDECIDED: &str = "etcd_cluster_feature_undecided";
 const ENABLED: &str = "etcd_cluster_feature_enabled";
 const PROPOSED: &str = "etcd_cluster_feature_proposed";
@@ -50,6 +63,25 @@ pub fn own_page(page: &str, member: MemberId) -> Option<OwnPage> {
     let quota_bytes = bytes.filter(|bytes| bytes.is_finite() && *bytes > 0.0).map(|bytes| bytes as u64);
     let is_etcd = samples(page, GO).next().is_some();
     is_of(page, member).then_some(OwnPage { quota_bytes, is_etcd })
+}
+
+/// How often its users and roles were changed; `None` on another member's page.
+pub fn users_revision(page: &str, member: MemberId) -> Option<u64> {
+    let revision = samples(page, USERS).map(|sample| sample.value).next();
+    revision
+        .filter(|revision| revision.is_finite() && *revision >= 0.0 && is_of(page, member))
+        .map(|found| found as u64)
+}
+
+/// What it is in the middle of at this moment; `None` on another member's page.
+pub fn activities(page: &str, member: MemberId) -> Option<BTreeSet<Activity>> {
+    let sum = |family| samples(page, family).map(|sample| sample.value).sum::<f64>();
+    let found = [
+        (sum(DEFRAGMENTS) > 0.0, Activity::Defragmentation),
+        (sum(COMPACTED_INDEX) > sum(COMPACTED), Activity::Compaction),
+        (sum(SENDS_SNAPSHOT) > 0.0 || sum(TAKES_SNAPSHOT) > 0.0, Activity::Snapshot),
+    ];
+    is_of(page, member).then(|| found.into_iter().filter_map(|(is_so, activity)| is_so.then_some(activity)).collect())
 }
 
 /// What this member shows of the gates, all of it of one moment; `None` on another member's page, and where there is
@@ -177,6 +209,30 @@ mod tests {
             let found = found.map(|(quota_bytes, is_etcd)| OwnPage { quota_bytes, is_etcd });
             assert_eq!(own_page(&page, MemberId(member)), found, "{page}");
         }
+    }
+
+    #[test]
+    fn what_a_member_is_in_the_middle_of_and_the_revision_of_its_users_are_on_its_page() {
+        use Activity::{Compaction, Defragmentation, Snapshot};
+        let compactions = |index, all| format!("{COMPACTED_INDEX} {index}\n{COMPACTED} {all}\n");
+        for (page, found) in [
+            (String::new(), vec![]),
+            (format!("{DEFRAGMENTS} 0\n{TAKES_SNAPSHOT} 0\n"), vec![]),
+            (format!("{DEFRAGMENTS} 1\n"), vec![Defragmentation]),
+            (format!("{DEFRAGMENTS} NaN\n"), vec![]),
+            (compactions(3, 3), vec![]),
+            (compactions(4, 3), vec![Compaction]),
+            (format!("{TAKES_SNAPSHOT} 1\n"), vec![Snapshot]),
+            (format!("{SENDS_SNAPSHOT}{{To=\"a\"}} 0\n{SENDS_SNAPSHOT}{{To=\"b\"}} 1\n"), vec![Snapshot]),
+            (format!("{DEFRAGMENTS} 1\n{}", compactions(1, 0)), vec![Defragmentation, Compaction]),
+        ] {
+            let page = format!("etcd_server_id{{server_id=\"a1\"}} 1\n{page}");
+            assert_eq!(activities(&page, MemberId(0xa1)), Some(found.into_iter().collect()), "{page}");
+            assert_eq!(activities(&page, MemberId(0xa2)), None, "somebody else's");
+        }
+        let page = format!("etcd_server_id{{server_id=\"a1\"}} 1\n{USERS} 7\n");
+        assert_eq!([0xa1, 0xa2].map(|id| users_revision(&page, MemberId(id))), [Some(7), None]);
+        assert_eq!(users_revision(&page.replace(" 7", " NaN"), MemberId(0xa1)), None);
     }
 
     fn features(text: &str) -> BTreeMap<String, bool> {

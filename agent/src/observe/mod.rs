@@ -5,11 +5,15 @@
 //! equality of data are pure and have rooms of their own: [`leader`], [`health`], and the comparison in [`hash`].
 
 pub mod access;
+pub mod activity;
 pub mod answer;
 pub mod awake;
+pub mod canary;
+pub mod clock;
 pub mod cluster;
 pub mod database;
 mod diagnosis;
+pub mod difference;
 pub mod directory;
 pub mod downgrade;
 pub mod error;

@@ -3,12 +3,16 @@
 //! Data only: it can be saved, read back and handed to the planner. What is in it of a member was said by that
 //! member, never by another (I-5); only that its membership is in doubt may others say.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Release, Revision, Term};
 use serde::{Deserialize, Serialize};
 
-use super::health;
+use super::{activity::Activity, health};
 
 /// One look at every member, made side by side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +53,9 @@ pub struct Member {
     /// Whether the lists of the members differ about it: whoever answered may be another.
     #[serde(default, skip_serializing)]
     pub is_disputed: bool,
+    /// What it is in the middle of, where that was asked for: one that defragments may answer nothing else.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub activities: BTreeSet<Activity>,
     pub answer: Answer,
 }
 

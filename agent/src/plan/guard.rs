@@ -25,7 +25,8 @@ pub(super) fn next(case: &Case, asked: Asked) -> Next {
         (Asked::Finish, before) => before.filter(is_own).unwrap_or(Next::Finish(Finish::NothingToDo)),
         (Asked::Command | Asked::Check, Some(next)) => next,
         (Asked::Command | Asked::Check, None) => {
-            run_in_hand(case).or_else(|| rules::alarm(case)).or_else(|| quorum(case)).unwrap_or_else(|| go(case))
+            let next = run_in_hand(case).or_else(|| rules::alarm(case)).or_else(|| busy(case)).or_else(|| quorum(case));
+            next.unwrap_or_else(|| go(case))
         }
     }
 }
@@ -70,6 +71,11 @@ fn coming_or_going(run: &Run, view: &ClusterView) -> Vec<Arc<str>> {
     };
     let leavers = membership.leaving.iter().filter(|_| is_replaced).filter_map(|member| view.member(*member));
     joins.chain(leavers.map(|leaver| leaver.name.clone())).collect()
+}
+
+fn busy(case: &Case) -> Option<Next> {
+    let mut own = own(case).into_iter().filter_map(|member| case.view.member(member));
+    own.find_map(|member| rules::busy(case, member))
 }
 
 fn quorum(case: &Case) -> Option<Next> {

@@ -3,6 +3,8 @@
 
 use proto::MemberId;
 
+use crate::observe::difference::Difference;
+
 /// One hazard, and what was found of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Hazard {
@@ -12,10 +14,22 @@ pub enum Hazard {
         member: MemberId,
         percent: u64,
     },
+    /// Members hold different things.
+    Differs(Difference),
     /// What the catalogue knows of the releases that members run, and are to run.
     Known {
         id: &'static str,
         /// Whom it concerns.
         members: Vec<MemberId>,
     },
+}
+
+impl Hazard {
+    /// The entry of the catalogue for it.
+    pub fn of_difference(difference: &Difference) -> &'static str {
+        match difference {
+            Difference::Users { .. } => "users-differ",
+            Difference::Revisions { .. } | Difference::Behind { .. } | Difference::Hashes { .. } => "data-differs",
+        }
+    }
 }

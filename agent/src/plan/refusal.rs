@@ -5,7 +5,10 @@ use std::{mem::discriminant, sync::Arc};
 use proto::{ClusterVersion, MemberId, Release};
 
 use super::{hazard::Hazard, membership::refusal::MembersRefusal};
-use crate::keys::{Pause, ProcessId, StepLock, host_id::HostId};
+use crate::{
+    keys::{Pause, ProcessId, StepLock, host_id::HostId},
+    observe::activity::Activity,
+};
 
 /// A rule that forbids going on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -133,6 +136,11 @@ pub enum Wait {
         /// Where the downgrade leads to.
         target: ClusterVersion,
     },
+    /// What a member is in the middle of, to end.
+    Activity {
+        member: MemberId,
+        activity: Activity,
+    },
     /// A member that is not ready.
     Ready {
         member: MemberId,
@@ -212,6 +220,7 @@ impl Wait {
     pub fn member(&self) -> Option<MemberId> {
         match self {
             Self::Record { member, .. }
+            | Self::Activity { member, .. }
             | Self::Ready { member }
             | Self::CatchUp { member, .. }
             | Self::Allowed { member, .. }

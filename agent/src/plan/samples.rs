@@ -61,6 +61,7 @@ fn member(word: &str) -> Member {
         client_urls: vec![url],
         reached,
         is_disputed: false,
+        activities: Default::default(),
         answer,
     }
 }
@@ -217,7 +218,13 @@ pub(crate) fn me(owns: &[u64]) -> Me {
     }
 }
 
-static NO_EVIDENCE: Evidence = Evidence { quotas: BTreeMap::new(), etcd: BTreeSet::new(), others: BTreeSet::new() };
+static NO_EVIDENCE: Evidence = Evidence {
+    quotas: BTreeMap::new(),
+    etcd: BTreeSet::new(),
+    others: BTreeSet::new(),
+    clocks: BTreeMap::new(),
+    differences: Vec::new(),
+};
 
 /// What is asked by an agent that has waited for others, and has nothing in hand.
 pub(crate) fn case<'a>(me: &'a Me, rules: &'a Rules, keys: &'a Keys, view: &'a ClusterView) -> Case<'a> {

@@ -3,6 +3,7 @@
 use proto::{MemberId, Release};
 
 use super::hazard::Hazard;
+use crate::observe::clock::Apart;
 
 /// Something that may go wrong later.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +14,8 @@ pub enum Warning {
     NeverStarted { member: MemberId },
     /// Members that run an older patch than etcd advises before an upgrade.
     OldPatch { members: Vec<MemberId>, newest: Release },
+    /// A member's clock is not this host's.
+    Clock { member: MemberId, apart: Apart },
     /// For a while there are two voters, of which neither may be lost.
     TwoVoters,
     /// A member that is not ready is removed before a newcomer comes.

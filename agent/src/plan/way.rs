@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proto::{MemberId, Release};
 
-use super::in_store;
+use super::{hazard as known, in_store};
 use crate::{
     hazards::{self, Act, Hazard},
     observe::{
         database::Told,
+        difference::Difference,
         view::{ClusterView, Member},
     },
 };
@@ -24,6 +25,8 @@ pub struct Way<'a> {
     pub others: &'a BTreeSet<MemberId>,
     /// What was read of whom.
     pub told: &'a BTreeMap<MemberId, Told>,
+    /// What members hold differently.
+    pub differences: &'a [Difference],
     pub to: &'a Release,
 }
 
@@ -49,6 +52,11 @@ impl<'a> Way<'a> {
             hazards::all().filter(calls).for_each(|hazard| add(hazard, member.id, Vec::new()));
             let met = self.told.get(&member.id).map(|told| in_store::met(told, from, self.to));
             met.into_iter().flatten().for_each(|met| add(met.hazard, member.id, met.members));
+        }
+        for difference in self.differences {
+            let hazard = hazards::find(known::Hazard::of_difference(difference));
+            let members = difference.members();
+            hazard.into_iter().for_each(|hazard| members.iter().for_each(|member| add(hazard, *member, Vec::new())));
         }
         found.into_values().collect()
     }
@@ -110,7 +118,7 @@ mod tests {
             let mut seen = view("1+ 2+ 3+");
             (0..3).for_each(|at| with_release(&mut seen, at, from));
             let (nobody, to) = (BTreeSet::new(), to.parse().unwrap());
-            let way = Way { view: &seen, others: &nobody, told: &BTreeMap::new(), to: &to };
+            let way = Way { view: &seen, others: &nobody, told: &BTreeMap::new(), differences: &[], to: &to };
             assert_eq!(way.too_far().is_none(), goes, "{from} to {to}: {:?}", way.too_far());
         }
     }
@@ -135,13 +143,17 @@ mod tests {
         let told = Told { listed: listed.to_vec(), content: Content { members, auth_is_on: false } };
         let told = BTreeMap::from([(MemberId(2), told)]);
         let nobody = BTreeSet::new();
-        let way = Way { view: &seen, others: &nobody, told: &told, to: &to };
+        let way = Way { view: &seen, others: &nobody, told: &told, differences: &[], to: &to };
         assert_eq!(way.to_be_read().map(|member| member.id.0).collect::<Vec<_>>(), [1, 2]);
         let found = way.findings();
         let found: Vec<_> = found.iter().map(|one| (one.hazard.id, one.members.clone())).collect();
         assert_eq!(found[0], ("floor-36", [(MemberId(1), vec![])].into()));
         assert_eq!(found[1], ("zombie-members", [(MemberId(2), vec![MemberId(9)])].into()));
         assert!(found.iter().all(|(_, members)| !members.contains_key(&MemberId(3))), "it is there already");
+        let of = vec![(MemberId(1), 4), (MemberId(3), 5)];
+        let differs = Way { differences: &[Difference::Users { of }], ..way }.findings();
+        let users: Vec<_> = differs.iter().filter(|one| one.hazard.id == "users-differ").collect();
+        assert_eq!(users[0].members.keys().map(|id| id.0).collect::<Vec<_>>(), [1, 3]);
         let others = all.into();
         assert!(Way { others: &others, ..way }.findings().is_empty(), "it is no etcd");
     }

@@ -266,6 +266,8 @@ pub struct Strategy {
     /// When this host may begin a step; at any time where nobody says.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "unit::optional_text")]
     pub window: Option<Window>,
+    /// Whether the agent reads through the cluster all the while, to say how available it was.
+    pub canary: bool,
 }
 
 /// The order of the members.
@@ -388,6 +390,7 @@ impl Default for Strategy {
             accept_hazards: BTreeSet::new(),
             probe: None,
             window: None,
+            canary: false,
         }
     }
 }

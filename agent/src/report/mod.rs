@@ -7,7 +7,9 @@
 //! `stop/mod.rs` alone says how an end is called, which exit code it has and what to type next. Nothing here asks
 //! the cluster or decides anything of a rollout, and no failed write here ever changes a run.
 
+pub mod available;
 mod change;
+pub mod differing;
 pub mod file;
 mod lasted;
 pub mod live;

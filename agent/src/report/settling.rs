@@ -1,25 +1,12 @@
 //! What keeps a cluster from having settled, in words.
 
-use std::collections::BTreeMap;
-
-use proto::{ClusterVersion, MemberId, Revision};
+use proto::ClusterVersion;
 
 use super::names::{Names, printable};
 use crate::plan::settled::Missing;
 
 /// What ends the wait for a cluster that settles: the rest of a sentence that goes on with "that ends once".
 pub const UNTIL: &str = "versions, gates and hashes agree, or `strategy.convergence` is over";
-
-/// Which members have which hash, the fewest first: data of a member that stands alone is likely the damaged one.
-pub fn hashes_differ(revision: Revision, hashes: &[(MemberId, u32)], names: &Names) -> String {
-    let mut groups = BTreeMap::<u32, Vec<MemberId>>::new();
-    hashes.iter().for_each(|(member, hash)| groups.entry(*hash).or_default().push(*member));
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, members)| members.len());
-    let group = |(hash, members): &(u32, Vec<MemberId>)| format!("{} {hash:08x}", names.list(members));
-    let groups: Vec<_> = groups.iter().map(group).collect();
-    format!("the members' hashes differ at revision {revision}: {}", groups.join("; "))
-}
 
 /// What is missing, and where a person can repair it, how: one sentence without its full stop.
 pub fn words(missing: &Missing, names: &Names) -> String {
@@ -70,18 +57,4 @@ pub fn words(missing: &Missing, names: &Names) -> String {
 
 fn version(version: Option<ClusterVersion>) -> String {
     version.map_or_else(|| "undecided".into(), |version| version.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::samples::view;
-
-    #[test]
-    fn who_stands_alone_with_its_hash_is_named_first() {
-        let names = Names::of(&view("1+ 2+ 3+"));
-        let hashes = [(MemberId(1), 0xb3), (MemberId(2), 0x1f), (MemberId(3), 0xb3)];
-        let words = "the members' hashes differ at revision 36: 2 0000001f; 1, 3 000000b3";
-        assert_eq!(hashes_differ(Revision(36), &hashes, &names), words);
-    }
 }

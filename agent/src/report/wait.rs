@@ -3,7 +3,7 @@
 use proto::MemberId;
 
 use super::names::{Names, printable};
-use crate::{keys::Pause, plan::refusal::Wait};
+use crate::{keys::Pause, observe::activity::Activity, plan::refusal::Wait};
 
 /// What an agent waits for: the rest of a sentence that begins with "waiting for".
 pub fn words(wait: &Wait, names: &Names) -> String {
@@ -17,6 +17,14 @@ pub fn words(wait: &Wait, names: &Names) -> String {
             format!("the cluster version to be lowered to {target}, of which {} says nothing yet", names.short(*member))
         }
         Wait::Storage { member, target } => format!("the data of {} to be fit for {target}", names.short(*member)),
+        Wait::Activity { member, activity } => {
+            let what = match activity {
+                Activity::Defragmentation => "its defragmentation",
+                Activity::Compaction => "its compaction",
+                Activity::Snapshot => "sending or taking in a snapshot",
+            };
+            format!("{} to end {what}", names.short(*member))
+        }
         Wait::Ready { member } => format!("{} to be ready", names.short(*member)),
         Wait::CatchUp { member, silence, behind } => {
             let silent =
@@ -77,6 +85,7 @@ pub fn until(wait: &Wait) -> Option<String> {
         Wait::Others { .. } => "their agents have taken them",
         Wait::Lowering { .. } => "the members have done so by themselves",
         Wait::Storage { .. } => "that member has done so by itself",
+        Wait::Activity { .. } => "its `/metrics` show so",
         Wait::Ready { .. } => "it answers and is healthy; `agent status` shows what it lacks",
         Wait::CatchUp { .. } => "it has copied that",
         Wait::Seats { .. } => "their agents have done it",

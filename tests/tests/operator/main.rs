@@ -2,6 +2,7 @@
 
 mod abandon;
 mod backup;
+mod busy;
 mod downgrade;
 mod guard;
 mod init;

@@ -18,7 +18,7 @@ on_both! {
 }
 
 /// Waits until an agent says so of itself, for others to read.
-async fn until_it_waits(agent: &Agent, words: &str) {
+pub(crate) async fn until_it_waits(agent: &Agent, words: &str) {
     wait::until("an agent to wait", LIMIT, || async {
         let events = agent.events().map_err(|error| error.to_string())?;
         let waits = events.iter().rev().find_map(|event| event.waiting_for.clone()).unwrap_or_default();

@@ -3,6 +3,7 @@
 mod alarm;
 mod balancer;
 mod check;
+mod differing;
 mod down;
 mod going_down;
 mod hazard;

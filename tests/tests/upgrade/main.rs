@@ -3,6 +3,7 @@
 mod artifact;
 mod auth;
 mod backup;
+mod canary;
 mod command;
 mod hops;
 mod path;

@@ -54,6 +54,7 @@ impl Seen {
         }
         let prober = Prober::open(&playbook.cluster)?;
         let mut snapshot = prober.look().await?;
+        prober.observer().ask_activities(&mut snapshot.view).await;
         let viewer = prober.viewer(playbook).await?;
         let run = snapshot.keys().ok().and_then(|keys| keys.run).map(|run| run.value);
         let intent = hop::due(intent(playbook, snapshot.view.cluster), run.as_ref(), &snapshot.view);
@@ -74,7 +75,7 @@ impl Seen {
         // This host's own agent, which is at work beside this look, is no twin.
         let at_work = state_dir::holder(&playbook.state_dir);
         gone.extend(at_work);
-        let evidence = prober.observer().examine(&snapshot.view).await;
+        let evidence = prober.observer().examine_and_compare(&snapshot.view, playbook.verify.max_db).await;
         let survey = match me.intent.change.changes_members() {
             true => prober.survey(&keys, here.places.clone()).await?,
             false => None,

@@ -62,6 +62,14 @@ impl DataDir {
         judge_room(room::free(&self.data).ok(), if self.wal.is_some() { snapshot } else { WAL_FILE + snapshot })
     }
 
+    /// How large its database is and how much is free, in bytes, where it could not take in another one beside it: a member that missed
+    /// too much is sent a whole database (raft paper, section 7).
+    pub fn lacks_room_for_another(&self) -> Option<(u64, u64)> {
+        let database = fs::metadata(self.data.join("member/snap/db")).ok()?.len();
+        let free = room::free(&self.data).ok()?;
+        (free < database).then_some((database, free))
+    }
+
     /// Whether its log has entries that 3.5 or an older release wrote; `None` where it is too long to be read through.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 //! and sources are opened as `guarded/` does it, on the way back as well: so a file in a folder that its node's user may
 //! write to is refused. Which file goes with which release is not known here.
 
+pub mod certificate;
 pub mod data_dir;
 pub mod durable;
 pub mod last_words;

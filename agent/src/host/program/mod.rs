@@ -5,6 +5,7 @@ pub mod exec;
 pub mod executable;
 pub mod flags;
 pub mod gated;
+pub mod go_build;
 pub mod hook;
 pub mod launcher;
 pub mod path_owner;

@@ -171,6 +171,10 @@ impl World<'_> {
                 self.add(Some(member), Action::Await(Wait::Ready { member }), false);
                 self.becomes_ready(member);
             }
+            Next::Wait(wait @ Wait::Activity { member, .. }) => {
+                self.add(Some(member), Action::Await(wait), false);
+                self.view.members.iter_mut().filter(|one| one.id == member).for_each(|one| one.activities.clear());
+            }
             Next::Wait(wait @ Wait::Paused { .. }) => {
                 self.add(None, Action::Await(wait), false);
                 self.keys.run.iter_mut().for_each(|run| run.value.pause = None);

@@ -5,8 +5,11 @@
 mod abandoned;
 mod alarm;
 mod alone;
+mod busy;
 mod catching_up;
+mod clocks;
 pub(super) mod cluster_version;
+mod differing;
 mod examined;
 pub(super) mod failed;
 mod finished;
@@ -75,11 +78,13 @@ const BEFORE_A_RUN: &[Rule] = &[
     examined::examined,
     quota::quota,
     known_of_etcd::known_of_etcd,
+    differing::differing,
 ];
 
 /// Before this member is taken down.
 const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] = &[
     window::before_member,
+    busy::busy,
     catching_up::catching_up,
     quorum::quorum,
     needs::before_member,
@@ -96,8 +101,15 @@ const BEFORE_MEMBERS_CHANGE: &[Rule] =
     &[twin::twin, unleased::unleased, other_run::other_run, abandoned::abandoned, failed::failed];
 
 /// What is told and refuses nothing.
-const WARNINGS: &[fn(&Case) -> Vec<Warning>] =
-    &[alone::alone, never_started::never_started, old_patch::old_patch, quota::near_quota, known_of_etcd::told];
+const WARNINGS: &[fn(&Case) -> Vec<Warning>] = &[
+    alone::alone,
+    never_started::never_started,
+    old_patch::old_patch,
+    quota::near_quota,
+    known_of_etcd::told,
+    differing::told,
+    clocks::clocks,
+];
 
 /// What decides before it is asked who goes.
 pub(super) fn before_any_member(case: &Case) -> Option<Next> {
@@ -142,6 +154,11 @@ pub(super) fn before_a_member(case: &Case, pick: &Member) -> Option<Next> {
 /// What an agent waits for while an alarm stands.
 pub(super) fn under_alarm(case: &Case, next: Next) -> Next {
     alarm::named(case, next)
+}
+
+/// What this member, or another one, is in the middle of.
+pub(super) fn busy(case: &Case, pick: &Member) -> Option<Next> {
+    busy::busy(case, pick)
 }
 
 /// What a person should know.

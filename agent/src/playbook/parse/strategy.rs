@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "order",
     "soak",
     "health",
@@ -29,6 +29,7 @@ const KEYS: [&str; 14] = [
     "max_learners",
     "probe",
     "window",
+    "canary",
     "accept_hazards",
 ];
 
@@ -52,6 +53,7 @@ pub(super) fn strategy(tree: &Tree, folder: &Path, templates: &[Name]) -> Result
         max_learners: fields.or("max_learners", default.max_learners, |tree| value::count(tree, 9))?,
         probe: fields.or("probe", None, |tree| value::argv(tree, folder, templates).map(Some))?,
         window: fields.or("window", None, |tree| window(tree).map(Some))?,
+        canary: fields.or("canary", default.canary, Tree::bool)?,
         accept_hazards: fields.or("accept_hazards", default.accept_hazards, accept_hazards)?,
     })
 }

@@ -84,6 +84,7 @@ pub const FIELDS: &[Field] = &[
     row("strategy.max_learners", Count(9), "2", "How many newcomers may take in the data at once; no more than the members' `--max-learners`, which is 1 where nobody says otherwise.").default("1"),
     row("strategy.probe", Argv, "[/usr/local/bin/orders-probe, \"{{node}}\"]", "Your own health check of a member that was restarted, run as a hook is, every 5s of its soak: while it fails the member is not ready, and it has `health.timeout` to pass as any member has."),
     row("strategy.window", Window, "Sat 01:00-05:00 Europe/Berlin", "When this host may begin a step, by the day on which the window begins: one in hand ends, `agent rollback` waits for no window, and the agent waits for it however long that takes; at any time where it is left out."),
+    row("strategy.canary", Bool, "true", "Whether the agent reads through the cluster all the while a run goes on, ten times a second, and says at its end how many attempts failed, and for how long nothing was answered.").default("false"),
     row("strategy.accept_hazards", ListOf(&Text), "[floor-36]", "Hazards for which a run would be refused, and which you know to do no harm here: ids of `agent hazards`.").default("[]"),
     group("verify", Group, "What is compared at the end."),
     row("verify.max_db", Size, "256MiB", "The largest database whose hash is asked for: the scan stalls the member.").default("256MiB"),

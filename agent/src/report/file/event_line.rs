@@ -7,6 +7,7 @@ use super::{json::versions, seen::Seen};
 use crate::{
     event::RunEvent,
     keys::{RunId, change::Change},
+    observe::canary::Availability,
     plan::{hazard::Hazard, warning::Warning},
     report::{live::progress::Progress, names::printable, settling, shown::gates::GatesLine, wait},
 };
@@ -70,6 +71,8 @@ struct More<'a> {
     /// Whether hashes were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     hashes: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canary: Option<&'a Availability>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<u64>,
     /// How much of a backup is had.
@@ -146,6 +149,7 @@ impl<'a> More<'a> {
                 (more.waiting_for, more.gates) = (Some(settling::words(missing, names)), progress.gates());
             }
             RunEvent::GatesSettled => more.gates = progress.gates(),
+            RunEvent::Canary(found) => more.canary = Some(*found),
             RunEvent::Settled { hashes } => more.hashes = Some(*hashes),
             RunEvent::Looked(view) => {
                 (more.seen, more.gates) = (Some(Seen::of(view, names)), progress.gates());

@@ -12,7 +12,7 @@ use crate::{
     calendar::rfc3339,
     event::RunEvent,
     keys::{Backup, RunId, change::Change, seat::Seats},
-    observe::view::ClusterView,
+    observe::{canary::Availability, view::ClusterView},
     plan::{refusal::Wait, settled::Missing},
     report::{
         change::words,
@@ -59,6 +59,7 @@ pub struct Progress {
     last_backup: Option<Arc<Backup>>,
     warnings: Vec<String>,
     changed: bool,
+    canary: Option<Availability>,
     /// What is done to a member at the moment, by this process.
     doing: Option<(MemberId, &'static str)>,
     /// Since when it is.
@@ -142,6 +143,7 @@ impl Progress {
                 self.from.get_or_insert_with(|| versions(change).0);
                 (self.change, self.hop) = (Some((*change).clone()), Some((*number, *of)));
             }
+            RunEvent::Canary(found) => self.canary = Some((*found).clone()),
             RunEvent::Joined { run } => self.run = Some(*run),
             RunEvent::Looked(view) => {
                 self.names.learn_members(view);
@@ -345,6 +347,7 @@ impl Progress {
     pub fn facts(&self) -> Facts {
         let (from, to) = self.change.as_ref().map_or((None, None), versions);
         let backup = self.backup.as_ref().map(|backup| ("backup".to_owned(), self.backup_line(backup)));
+        let canary = self.canary.as_ref().map(|found| ("canary".to_owned(), serde_json::json!(found)));
         let hop = self.hop.map(|(number, of)| ("hop".to_owned(), serde_json::json!({ "number": number, "of": of })));
         Facts {
             changed: self.changed,
@@ -359,7 +362,7 @@ impl Progress {
             waiting_until: self.waiting_until(),
             steps: self.steps.iter().enumerate().map(|(at, step)| self.line(at, step)).collect(),
             warnings: self.warnings.clone(),
-            more: hop.into_iter().chain(backup).collect(),
+            more: hop.into_iter().chain(backup).chain(canary).collect(),
         }
     }
 

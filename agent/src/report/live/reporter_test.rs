@@ -19,7 +19,7 @@ use crate::{
         change::{Change, Upgrade},
         host_id::HostId,
     },
-    observe::view::ClusterView,
+    observe::{canary::Availability, view::ClusterView},
     plan::{refusal::Wait, samples, settled::Missing, warning::Warning},
     report::{
         file::{events::Events, json},
@@ -45,6 +45,7 @@ fn view() -> ClusterView {
 fn events<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<RunEvent<'a>> {
     const UNSETTLED: &Missing = &Missing::Undecided { awaited: Vec::new() };
     const ACCEPTED: &Warning = &Warning::Accepted { id: "lease-expiry-36" };
+    static AVAILABLE: Availability = Availability { reads: 812, failed: 2, longest_gap_ms: 640, gap_since: None };
     let (member, other) = (MemberId(1), MemberId(2));
     vec![
         RunEvent::Begun { change: Some(change), cluster: "orders" },
@@ -88,6 +89,7 @@ fn events<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<RunEvent<'a>> {
         RunEvent::Preparing { what: "download: 12.0 of 30.5 MiB" },
         RunEvent::Warning("no hash was compared"),
         RunEvent::Warned { warning: ACCEPTED, why: "it is accepted" },
+        RunEvent::Canary(&AVAILABLE),
         RunEvent::Ended { exit: 0, reason: "done", message: "all 3 members at 3.5.30", left: "", next: None },
     ]
 }

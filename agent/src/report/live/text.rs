@@ -3,7 +3,7 @@
 use super::progress::Progress;
 use crate::{
     event::{Decision, RunEvent},
-    report::{change, names::printable, settling, stop::Stop, wait},
+    report::{available, change, names::printable, settling, stop::Stop, wait},
     visible,
 };
 
@@ -98,6 +98,7 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
         RunEvent::Hop { number, of, change } => {
             Some(format!("hop {number} of {of}, {}", change::words(Some(change)).run))
         }
+        RunEvent::Canary(found) => Some(available::words(found)),
         RunEvent::Settled { hashes: true } => Some("versions, gates and hashes agree".into()),
         RunEvent::Settled { hashes: false } => Some("versions and gates agree; hashes were not compared".into()),
         RunEvent::Warning(text) | RunEvent::Warned { why: text, .. } => Some(format!("warning: {}", printable(text))),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{report::shown::gates::GatesLine, visible};
+use crate::{observe::canary::Availability, report::shown::gates::GatesLine, visible};
 
 /// How many characters of a text are kept.
 const LONGEST: usize = 2_000;
@@ -47,6 +47,7 @@ pub(super) struct Said {
     #[serde(default)]
     pub(super) members: Vec<SaidMember>,
     pub(super) hashes: Option<bool>,
+    pub(super) canary: Option<Availability>,
     pub(super) seconds: Option<u64>,
     pub(super) percent: Option<u8>,
     pub(super) exit: Option<u8>,
@@ -109,7 +110,8 @@ impl Said {
             &mut self.left,
             &mut self.next,
         ];
-        optional.into_iter().flatten().for_each(bound);
+        let gap = self.canary.as_mut().map(|found| &mut found.gap_since);
+        optional.into_iter().chain(gap).flatten().for_each(bound);
         self.hazards.truncate(MOST_MEMBERS);
         self.hazards.iter_mut().for_each(bound);
         self.members.truncate(MOST_MEMBERS);

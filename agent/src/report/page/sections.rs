@@ -10,6 +10,7 @@ use super::{
     timeline::State,
     words::words,
 };
+use crate::report::available;
 
 /// What run it is, and how it ended.
 pub(super) fn head(story: &Story) -> Markup {
@@ -54,6 +55,9 @@ pub(super) fn head(story: &Story) -> Markup {
                 div { dt { "Hosts that report" } dd { (story.hosts.len()) } }
                 @if !story.runs.is_empty() {
                     div class="wide" { dt { "Run" } dd { code { (story.runs.join(", ")) } } }
+                }
+                @for (host, found) in &story.canaries {
+                    div class="wide" { dt { "Availability" } dd { "of " (host) ", " (available::words(found)) } }
                 }
                 @for (member, host, file) in &story.backups {
                     div class="wide" {

@@ -13,6 +13,7 @@ use super::{
     timeline::{Timeline, Told},
     words,
 };
+use crate::observe::canary::Availability;
 
 /// How many events the journal has at most: the first half of them, and the last.
 const MOST_ENTRIES: usize = 4_000;
@@ -40,6 +41,8 @@ pub(super) struct Story {
     pub(super) hosts: BTreeSet<String>,
     /// Whose database was saved, on which host, and where it lies there.
     pub(super) backups: Vec<(String, String, String)>,
+    /// What the canary of each host was told.
+    pub(super) canaries: Vec<(String, Availability)>,
     /// What is to be done, where an event says so: its kind, and the release at its end.
     pub(super) kind: Option<String>,
     pub(super) to: Option<String>,
@@ -95,6 +98,10 @@ impl Story {
         if said.event == "backed_up" && self.backups.len() < MOST_ENDS {
             let member = said.member.clone().unwrap_or_default();
             self.backups.push((member, said.host.clone(), said.to.clone().unwrap_or_default()));
+        }
+        if let Some(found) = said.canary.as_ref().filter(|_| said.event == "canary" && self.canaries.len() < MOST_ENDS)
+        {
+            self.canaries.push((said.host.clone(), found.clone()));
         }
         if said.event == "begun" {
             self.cluster = said.cluster.clone().or(self.cluster.take());

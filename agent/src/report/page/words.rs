@@ -1,7 +1,7 @@
 //! Each event in words, for evidence and journal. An event that is not known here is told by its fields.
 
 use super::record::Said;
-use crate::report::wait::with_until;
+use crate::report::{available, wait::with_until};
 
 /// What happened, without the member that it happened to.
 pub(super) fn words(said: &Said) -> String {
@@ -68,6 +68,7 @@ pub(super) fn words(said: &Said) -> String {
             Some(false) => "versions and gates agree; hashes were not compared".to_owned(),
             None => "versions and gates agree".to_owned(),
         },
+        "canary" => said.canary.as_ref().map_or_else(|| fields(said), available::words),
         "seen" => seen(said),
         "warning" => format!("warning: {why}"),
         "ended" => end(said),

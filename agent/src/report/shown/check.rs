@@ -11,8 +11,15 @@ use serde_json::{Value, json};
 use super::{hazards::act, status::table};
 use crate::{
     hazards::Act,
-    plan::way::{Finding, Way},
-    report::names::{Names, printable},
+    observe::difference::Difference,
+    plan::{
+        hazard::Hazard,
+        way::{Finding, Way},
+    },
+    report::{
+        differing,
+        names::{Names, printable},
+    },
 };
 
 /// Whether a member's database was read.
@@ -87,6 +94,9 @@ impl Checked<'_> {
             let hazard = finding.hazard;
             let act = if self.is_accepted(finding) { "passed" } else { act(hazard.act) };
             let _ = writeln!(text, "{act:<6}  {}: {}", hazard.id, self.whom(finding));
+            for difference in self.differences(finding) {
+                let _ = writeln!(text, "        {difference}");
+            }
             let _ = writeln!(text, "        {}", hazard.symptom);
             let _ = writeln!(text, "        {}", hazard.remedy);
         }
@@ -94,6 +104,12 @@ impl Checked<'_> {
             text += "the members are no etcd, as their /metrics say: the catalogue is not about them\n";
         }
         text + "not looked at: settings, log, certificates and disk of each host; agent plan looks at them, there\n"
+    }
+
+    /// What members hold differently, of such a finding.
+    fn differences(&self, finding: &Finding) -> Vec<String> {
+        let is_it = |difference: &&Difference| Hazard::of_difference(difference) == finding.hazard.id;
+        self.way.differences.iter().filter(is_it).map(|found| differing::words(found, &self.names)).collect()
     }
 
     /// By name. Mostly their databases show the same.
@@ -136,6 +152,7 @@ impl Checked<'_> {
                 "act": finding.hazard.act,
                 "accepted": self.is_accepted(finding),
                 "members": members.collect::<Value>(),
+                "differences": self.differences(finding),
                 "symptom": finding.hazard.symptom,
                 "remedy": finding.hazard.remedy,
             })

@@ -1,6 +1,10 @@
 //! Hazards, as a person reads them.
 
-use crate::{hazards, plan::hazard::Hazard, report::names::Names};
+use crate::{
+    hazards,
+    plan::hazard::Hazard,
+    report::{differing, names::Names},
+};
 
 /// What was found, and what to do about it.
 #[derive(Debug)]
@@ -15,6 +19,11 @@ pub fn words(hazard: &Hazard, names: &Names) -> Words {
             found: format!("the database of {} uses {percent} % of its quota", names.member(*member)),
             remedy: "compact and defragment it, or raise its `--quota-backend-bytes`".to_owned(),
         },
+        Hazard::Differs(difference) => {
+            let id = Hazard::of_difference(difference);
+            let (_, remedy) = known(id, "");
+            Words { found: format!("{id}: {}", differing::words(difference, names)), remedy }
+        }
         Hazard::Known { id, members } => {
             let (found, remedy) = known(id, &names.list(members));
             Words { found, remedy }

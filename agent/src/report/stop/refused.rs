@@ -153,6 +153,7 @@ impl Context<'_> {
                 let stop = self.stop(Reason::Hazard, found, "plan").leaving(&remedy);
                 match hazard {
                     Hazard::Known { id, .. } => stop.next(hazard::explained(id)),
+                    Hazard::Differs(difference) => stop.next(hazard::explained(Hazard::of_difference(difference))),
                     Hazard::Quota { .. } => stop,
                 }
             }

@@ -1,7 +1,7 @@
 //! Warnings of the planner, as a person reads them.
 
 use super::hazard;
-use crate::{hazards, plan::warning::Warning, report::names::Names};
+use crate::{hazards, observe::clock::Apart, plan::warning::Warning, report::names::Names};
 
 pub fn warned(warning: &Warning, names: &Names) -> String {
     match warning {
@@ -19,6 +19,16 @@ pub fn warned(warning: &Warning, names: &Names) -> String {
                 "{} {verb} a {minor} below {newest}: bring every member to {newest}, or a newer {minor}, first, as etcd \
                  advises",
                 names.list(members)
+            )
+        }
+        Warning::Clock { member, apart } => {
+            let by = match apart {
+                Apart::Ahead(seconds) => format!("{seconds} s ahead of"),
+                Apart::Behind(seconds) => format!("{seconds} s behind"),
+            };
+            format!(
+                "the clock of {} is {by} this host's, or more: see to its time service; certificates and windows are judged by both",
+                names.member(*member)
             )
         }
         Warning::TwoVoters => {

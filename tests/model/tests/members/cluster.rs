@@ -55,6 +55,7 @@ impl World {
             client_urls: Vec::new(),
             reached: None,
             is_disputed: false,
+            activities: Default::default(),
             answer,
         }
     }

@@ -324,6 +324,7 @@ impl World {
             client_urls: Vec::new(),
             reached: None,
             is_disputed: false,
+            activities: Default::default(),
             answer,
         }
     }

@@ -91,6 +91,7 @@ impl World<'_> {
             client_urls: Vec::new(),
             reached: None,
             is_disputed: false,
+            activities: Default::default(),
             answer: Answer::NeverStarted,
         });
     }
