@@ -12,6 +12,7 @@ mod guard;
 mod kill;
 mod link;
 mod lost;
+mod past;
 mod power;
 mod quorum;
 mod signals;
