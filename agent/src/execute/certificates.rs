@@ -163,7 +163,7 @@ fn named(
         (!path.is_empty()).then(|| (by, path.to_owned()))
     };
     let is_by_tls = |url: &&str| given(None, "", url).is_some_and(|(_, urls)| urls.contains("https://"));
-    let parts = PARTS.into_iter().filter(|(_, _, urls)| urls.iter().any(|url| is_by_tls(&url)));
+    let parts = PARTS.into_iter().filter(|(_, _, urls)| urls.iter().any(is_by_tls));
     let all = parts.flat_map(|(part, before, _)| FLAGS.map(|flag| (part, before, flag)));
     let named = all.filter_map(|(part, before, (certificate, purpose))| {
         let (by, path) = given(Some(part), before, certificate)?;
