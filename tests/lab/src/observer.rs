@@ -76,9 +76,10 @@ impl Observer {
         observer
     }
 
-    /// Returns when it has seen what is true now: when a look that began after this call is over.
+    /// Returns when it has seen what is true now: when two looks that began after this call are over, since a
+    /// member with a new process is down for the first look that sees it.
     pub fn has_looked(&self) {
-        let wanted = self.looks.load(Ordering::Acquire) + 2;
+        let wanted = self.looks.load(Ordering::Acquire) + 3;
         let is_at_work = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
         while self.looks.load(Ordering::Acquire) < wanted && is_at_work() {
             std::thread::sleep(PERIOD);

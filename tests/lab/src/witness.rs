@@ -96,6 +96,12 @@ impl Witness {
         })
     }
 
+    /// Returns when the observer has seen what is true now: a scenario that ends one member's process once
+    /// another's is back waits for this first.
+    pub fn has_looked(&self) {
+        self.observer.has_looked();
+    }
+
     /// Waits until every member reports the wanted cluster version.
     ///
     /// # Errors

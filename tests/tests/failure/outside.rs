@@ -44,6 +44,7 @@ async fn a_member_that_is_killed_in_anothers_step_is_started_by_its_own_agent(sy
     let Some((rollout, agents, first)) = in_the_middle(system).await else { return };
     let crashed = rollout.member((first + 1) % 3);
     let old = crashed.release().expect("it says");
+    rollout.witness.has_looked();
     crashed.end(Signal::KILL).expect("killed");
     wait::until("the member to be started again", LIMIT, || async {
         crashed.is_running().then_some(()).ok_or_else(|| "it is down".to_owned())
