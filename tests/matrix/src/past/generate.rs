@@ -19,8 +19,11 @@ const KILLED: u64 = 55;
 const ALL_KILLED: u64 = 30;
 /// In milliseconds after the step's beginning.
 const LATEST_KILL: u64 = 700;
-/// So many members a cluster grows to.
+/// So many members a cluster grows to, and so many join at once: one of an even size survives no more deaths.
 const LARGEST: usize = 5;
+const GROWS_BY: usize = 2;
+/// How often a member is killed in a step.
+const TIMES: [u64; 4] = [1, 1, 3, 8];
 /// More than any release keeps for a member that is behind (etcd 3.4 to 3.6: 5,000 entries).
 const BEYOND_CATCH_UP: u64 = 6_000;
 
@@ -54,7 +57,7 @@ fn habits(chance: &mut Chance) -> Habits {
     Habits {
         snapshot_count: chance.one_of(&[None, Some(100), Some(1_000)]).flatten(),
         kept_entries: chance.one_of(&[None, Some(50)]).flatten(),
-        compaction_batch: chance.one_of(&[None, Some(10), Some(2)]).flatten(),
+        compaction_batch: chance.one_of(&[None, Some(10), Some(1)]).flatten(),
         keys: chance.one_of(&[8, 100, 2_000]).unwrap_or(8),
         defragments_every: every(chance, 200),
         compacts_every: every(chance, 400),
@@ -122,12 +125,13 @@ impl Life {
     /// One is replaced, or a cluster that is small yet grows.
     fn change(&mut self) -> Action {
         let as_learner = self.chance.percent(60);
-        let is_replaced = self.now.len() >= LARGEST || self.chance.percent(70);
+        let is_replaced = self.now.len() + GROWS_BY > LARGEST || self.chance.percent(60);
         let leaves = is_replaced.then(|| self.anyone());
         self.now.retain(|host| Some(*host) != leaves);
-        let joins = Some(self.next);
-        self.now.extend(joins);
-        self.next += 1;
+        let first = self.next;
+        self.next += if is_replaced { 1 } else { GROWS_BY };
+        let joins: Vec<_> = (first..self.next).collect();
+        self.now.extend(&joins);
         Action::Change { leaves, joins, as_learner }
     }
 
@@ -153,7 +157,9 @@ impl Life {
     fn hop(&mut self, to: &Release) -> Action {
         let mut order = self.now.clone();
         self.chance.shuffle(&mut order);
-        Action::Hop { to: to.clone(), order, writes: self.chance.below(40) }
+        // Half of them are done in a quiet hour.
+        let writes = if self.chance.percent(50) { self.chance.below(40) } else { 300 + self.chance.below(900) };
+        Action::Hop { to: to.clone(), order, writes }
     }
 
     /// Who is killed in a step, where somebody may be.
@@ -165,7 +171,8 @@ impl Life {
         let members = if self.chance.percent(ALL_KILLED) { self.now.clone() } else { vec![self.anyone()] };
         // Half of them early, as much is over soon.
         let latest = if self.chance.percent(50) { LATEST_KILL } else { LATEST_KILL / 7 };
-        Some(Kill { members, after: Duration::from_millis(self.chance.below(latest)) })
+        let after = Duration::from_millis(self.chance.below(latest));
+        Some(Kill { members, after, times: self.chance.one_of(&TIMES).unwrap_or(1) })
     }
 
     fn anyone(&mut self) -> Host {

@@ -64,11 +64,14 @@ pub struct Step {
     pub kill: Option<Kill>,
 }
 
-/// These members are killed so long after the step began, and started again at once.
+/// These members are killed so long after the step began, and started again at once; and again so long after that, as one is
+/// that the kernel ends for want of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kill {
     pub members: Vec<Host>,
     pub after: Duration,
+    /// How often, at least once.
+    pub times: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,10 +104,11 @@ pub enum Action {
     Restart {
         member: Host,
     },
-    /// A member leaves for good, or one joins, or both, in this order; one that joins may begin as a learner and be promoted.
+    /// A member leaves for good, or some join one after the other, or both, in this order; those that join may begin as learners
+    /// and be promoted.
     Change {
         leaves: Option<Host>,
-        joins: Option<Host>,
+        joins: Vec<Host>,
         as_learner: bool,
     },
     /// A snapshot is saved, every member stopped, and all of them restored from it, by the tools of the release that they run.

@@ -49,7 +49,8 @@ impl fmt::Display for Habits {
 impl fmt::Display for Kill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.members.len() == 1 { "is" } else { "are" };
-        write!(f, "{} {verb} killed after {} ms", members(&self.members), self.after.as_millis())
+        write!(f, "{} {verb} killed after {} ms", members(&self.members), self.after.as_millis())?;
+        if self.times > 1 { write!(f, ", {} times", self.times) } else { Ok(()) }
     }
 }
 
@@ -71,7 +72,7 @@ impl fmt::Display for Action {
             Self::Change { leaves, joins, as_learner } => {
                 let leaves = leaves.map(|who| format!("{} leaves for good", member(who)));
                 let how = if *as_learner { " as a learner, and is promoted" } else { "" };
-                let joins = joins.map(|who| format!("{} joins{how}", member(who)));
+                let joins = joins.iter().map(|who| format!("{} joins{how}", member(*who)));
                 write!(f, "{}", leaves.into_iter().chain(joins).collect::<Vec<_>>().join("; "))
             }
             Self::Restore => write!(f, "save a snapshot, and restore every member from it"),

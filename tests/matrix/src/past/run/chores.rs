@@ -58,16 +58,21 @@ pub(super) fn kill(stage: &Stage, kill: Option<&Kill>) -> impl Future<Output = R
         tree::host(&member.name).is_some_and(|host| kill.is_some_and(|kill| kill.members.contains(&host)))
     };
     let victims: Vec<Member> = stage.layout().members.iter().filter(is_hit).cloned().collect();
-    let after = kill.map(|kill| kill.after).unwrap_or_default();
+    let (after, times) = kill.map(|kill| (kill.after, kill.times)).unwrap_or_default();
     async move {
-        tokio::time::sleep(after).await;
-        let done = tokio::task::spawn_blocking(move || {
-            let processes: Vec<_> = victims.iter().filter_map(Member::process).collect();
-            // All at once first: a cluster that has lost its majority must come back, too.
-            processes.iter().try_for_each(|process| process.signal(Signal::KILL))?;
-            processes.iter().try_for_each(|process| process.ended(GENEROUS))?;
-            victims.iter().try_for_each(|member| member.start().map(drop))
-        });
-        Ok(done.await??)
+        for _ in 0..times {
+            tokio::time::sleep(after).await;
+            let victims = victims.clone();
+            tokio::task::spawn_blocking(move || killed(&victims)).await??;
+        }
+        Ok(())
     }
+}
+
+fn killed(victims: &[Member]) -> Result<(), lab::Error> {
+    let processes: Vec<_> = victims.iter().filter_map(Member::process).collect();
+    // All at once first: a cluster that has lost its majority must come back, too.
+    processes.iter().try_for_each(|process| process.signal(Signal::KILL))?;
+    processes.iter().try_for_each(|process| process.ended(GENEROUS))?;
+    victims.iter().try_for_each(|member| member.start().map(drop))
 }

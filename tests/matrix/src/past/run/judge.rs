@@ -24,8 +24,8 @@ use tonic::{Code, Status};
 use super::{Broken, Symptom, stage::Stage, users};
 use crate::plan::{Host, tree::member};
 
-/// For so long members may take to agree, and watches to be told.
-const LIMIT: Duration = Duration::from_secs(20);
+/// For so long members may take to agree, and watches to be told. A newcomer tries each 7 s to say its name (etcd, server.go, `publishV3`).
+const LIMIT: Duration = Duration::from_secs(45);
 /// So often in a row members must be seen at the same place with different data.
 const SIGHTINGS: usize = 5;
 const PAUSE: Duration = Duration::from_millis(200);

@@ -17,16 +17,16 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(super) async fn change(
     stage: &mut Stage,
     leaves: Option<Host>,
-    joins: Option<Host>,
+    joins: &[Host],
     as_learner: bool,
 ) -> Result<(), Broken> {
     if let Some(host) = leaves {
         leave(stage, host).await?;
     }
-    match joins {
-        Some(host) => join(stage, host, as_learner).await,
-        None => Ok(()),
+    for host in joins {
+        join(stage, *host, as_learner).await?;
     }
+    Ok(())
 }
 
 async fn leave(stage: &mut Stage, host: Host) -> Result<(), Broken> {

@@ -152,7 +152,7 @@ async fn perform(stage: &mut Stage, action: &Action) -> Result<(), Broken> {
         Action::Grant => users::grant(stage).await,
         Action::OldApi { kept } => v2::write(stage, *kept).await,
         Action::Restart { member } => stage.restart(*member).await,
-        Action::Change { leaves, joins, as_learner } => membership::change(stage, *leaves, *joins, *as_learner).await,
+        Action::Change { leaves, joins, as_learner } => membership::change(stage, *leaves, joins, *as_learner).await,
         Action::Restore => restore::restore(stage).await,
         Action::Away { member, how, meanwhile } => away::away(stage, *member, *how, meanwhile).await,
         Action::Hop { to, order, writes } => stage.hop(to, order, *writes).await,
