@@ -71,6 +71,9 @@ pub struct Check {
     /// The release that every member shall run in the end
     #[arg(long, value_name = "RELEASE")]
     pub to: Release,
+    /// The releases that they shall run before that, one of each minor in between, with commas between them
+    #[arg(long, value_name = "RELEASE,…", value_delimiter = ',')]
+    pub via: Vec<Release>,
     /// The release that they are expected to run now
     #[arg(long, value_name = "RELEASE")]
     pub from: Option<Release>,

@@ -11,7 +11,7 @@ use crate::{
     cli,
     event::trouble::Trouble,
     host::files::room,
-    plan::way::Way,
+    plan::way::{Path, Way},
     playbook,
     report::{
         file::json::Facts,
@@ -33,6 +33,9 @@ pub(super) async fn check(typed: &cli::Check) -> Result<Outcome, Trouble> {
         return Err(unusable("expected a folder"));
     }
     let free = room::free(&folder).map_err(|error| unusable(&with_causes(&error)))?;
+    let path = Path::new(typed.via.clone(), typed.to.clone()).map_err(|error| {
+        Trouble::Usage(format!("--via: {error}; expected the releases in the order in which members get to them"))
+    })?;
     let cluster = reach::cluster(&typed.endpoints, &typed.reach)?;
     // What was typed is named as it was typed.
     init::observer(&cluster).map(drop)?;
@@ -41,7 +44,7 @@ pub(super) async fn check(typed: &cli::Check) -> Result<Outcome, Trouble> {
     let view = observer.look().await?;
     let evidence = observer.examine_and_compare(&view, playbook::Verify::default().max_db).await;
     let (others, differences) = (&evidence.others, &evidence.differences[..]);
-    let mut way = Way { view: &view, others, told: &BTreeMap::new(), differences, to: &typed.to };
+    let mut way = Way { view: &view, others, told: &BTreeMap::new(), differences, path: &path };
     let mut databases: BTreeMap<_, _> = view.members.iter().map(|member| (member.id, Database::NotAsked)).collect();
     let mut told = BTreeMap::new();
     // One after the other: each reads a member's whole disk.
@@ -90,9 +93,9 @@ async fn obstacles(typed: &cli::Check, way: &Way<'_>, prober: &Prober) -> Vec<St
         if let Some(trouble) = member.trouble() {
             found.push(format!("{name} is not ready: {trouble}"));
         }
-        let other =
-            |from: &&proto::Release| member.release().is_some_and(|release| release != *from && *release != typed.to);
-        if let (Some(from), Some(release)) = (typed.from.as_ref().filter(other), member.release()) {
+        let expected =
+            |release: &&proto::Release| typed.from.iter().chain(way.path.releases()).any(|one| one == *release);
+        if let (Some(from), Some(release)) = (&typed.from, member.release().filter(|release| !expected(release))) {
             found.push(format!("{name} runs {release}, and not {from}"));
         }
     }
@@ -106,20 +109,20 @@ fn told_of(checked: &Checked) -> Outcome {
         ([], None) if not_read.is_empty() => {
             let passed = checked.passed();
             let but = if passed.is_empty() { String::new() } else { format!(", but for {}", passed.join(", ")) };
-            (Reason::Clear, format!("nothing that is known stands in the way to {}{but}", checked.way.to), None)
+            (Reason::Clear, format!("nothing that is known stands in the way to {}{but}", checked.way.path.to), None)
         }
         ([], None) => (
             Reason::Hazard,
             format!(
                 "whether {} may be run next is not known: the database of {} was not read",
-                checked.way.to,
+                checked.way.path.to,
                 not_read.join(", ")
             ),
             None,
         ),
         ([first, ..], _) => (
             Reason::Hazard,
-            format!("{} stands in the way to {}", refused.join(", "), checked.way.to),
+            format!("{} stands in the way to {}", refused.join(", "), checked.way.path.to),
             Some(format!("agent hazards --explain {first}")),
         ),
         ([], Some(first)) => (Reason::Hazard, first.clone(), None),

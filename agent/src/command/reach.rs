@@ -24,6 +24,8 @@ pub(super) fn cluster(endpoints: &[String], typed: &cli::Reach) -> Result<Cluste
         Some((user, file)) => Some(Auth { user, password_file: absolute(file)? }),
         None => None,
     };
+    // As they are typed with a blank behind each comma.
+    let endpoints: Vec<_> = endpoints.iter().map(|endpoint| endpoint.trim().to_owned()).collect();
     let host = |endpoint: &String| endpoint.trim_start_matches("http://").trim_start_matches("https://").to_owned();
     if endpoints.iter().any(|endpoint| host(endpoint).is_empty()) {
         let expected = "expected URLs such as `http://10.0.0.1:2379`, with commas between several";

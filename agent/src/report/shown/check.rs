@@ -47,13 +47,23 @@ pub struct Checked<'a> {
 impl Checked<'_> {
     /// The ids that stand in the way.
     pub fn refused(&self) -> Vec<&'static str> {
-        let stands = |finding: &&Finding| finding.hazard.act == Act::Refuse && !self.is_accepted(finding);
-        self.findings.iter().filter(stands).map(|finding| finding.hazard.id).collect()
+        self.ids(|finding| finding.act() == Act::Refuse && !self.is_accepted(finding))
     }
 
     /// The ids that would, and were accepted.
     pub fn passed(&self) -> Vec<&'static str> {
-        self.findings.iter().filter(|finding| self.is_accepted(finding)).map(|finding| finding.hazard.id).collect()
+        self.ids(|finding| self.is_accepted(finding))
+    }
+
+    /// Of these findings; of one that is met on several hops once.
+    fn ids(&self, which: impl Fn(&&Finding) -> bool) -> Vec<&'static str> {
+        let mut ids = Vec::new();
+        for finding in self.findings.iter().filter(which) {
+            if !ids.contains(&finding.hazard.id) {
+                ids.push(finding.hazard.id);
+            }
+        }
+        ids
     }
 
     /// Whose database was to be read, and was not.
@@ -92,8 +102,8 @@ impl Checked<'_> {
         }
         for finding in &self.findings {
             let hazard = finding.hazard;
-            let act = if self.is_accepted(finding) { "passed" } else { act(hazard.act) };
-            let _ = writeln!(text, "{act:<6}  {}: {}", hazard.id, self.whom(finding));
+            let act = if self.is_accepted(finding) { "passed" } else { act(finding.act()) };
+            let _ = writeln!(text, "{act:<6}  {}: {}{}", hazard.id, self.whom(finding), self.hop(finding));
             for difference in self.differences(finding) {
                 let _ = writeln!(text, "        {difference}");
             }
@@ -110,6 +120,18 @@ impl Checked<'_> {
     fn differences(&self, finding: &Finding) -> Vec<String> {
         let is_it = |difference: &&Difference| Hazard::of_difference(difference) == finding.hazard.id;
         self.way.differences.iter().filter(is_it).map(|found| differing::words(found, &self.names)).collect()
+    }
+
+    /// On which hop it is met, where there are several.
+    fn hop(&self, finding: &Finding) -> String {
+        let is_one_of_several = self.way.path.releases().nth(1).is_some();
+        match finding.hop.as_ref().filter(|_| is_one_of_several) {
+            Some(to) if finding.is_to_be_seen_again => {
+                format!("; the hop before may mend it: look again before the hop to {to}")
+            }
+            Some(to) => format!(", on the hop to {to}"),
+            None => String::new(),
+        }
     }
 
     /// By name. Mostly their databases show the same.
@@ -149,8 +171,10 @@ impl Checked<'_> {
             );
             json!({
                 "id": finding.hazard.id,
-                "act": finding.hazard.act,
+                "act": finding.act(),
                 "accepted": self.is_accepted(finding),
+                "hop_to": finding.hop.as_ref().map(ToString::to_string),
+                "look_again": finding.is_to_be_seen_again,
                 "members": members.collect::<Value>(),
                 "differences": self.differences(finding),
                 "symptom": finding.hazard.symptom,
@@ -158,7 +182,8 @@ impl Checked<'_> {
             })
         };
         json!({
-            "to": self.way.to.to_string(),
+            "to": self.way.path.to.to_string(),
+            "hops_to": self.way.path.releases().map(ToString::to_string).collect::<Value>(),
             "members": self.way.view.members.iter().map(member).collect::<Value>(),
             "obstacles": self.obstacles,
             "not_looked_at": ["settings", "log", "certificates", "disk"],
