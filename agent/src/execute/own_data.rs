@@ -172,8 +172,11 @@ impl OwnNode {
             || node.may_join
             || !node.initial_cluster.is_empty()
             || told(&node.runtime, "initial-cluster-state") == Told::As("existing".to_owned());
-        let folder = node.data_dir.clone().or_else(|| told_folder(&node.runtime, "data-dir"));
-        let Some(folder) = folder else { return false };
+        let told = match &node.data_dir {
+            Some(folder) => Some(folder.clone()),
+            None => self.folder_told("data-dir").await,
+        };
+        let Some(folder) = told else { return false };
         has_begun && matches!(data_in(node, folder).await, Data::None | Data::NoLog)
     }
 
@@ -182,7 +185,7 @@ impl OwnNode {
         if self.has_nothing_to_start().await {
             return Err(ActError::DataGone { node: self.node.name.clone() });
         }
-        let Some(log) = told_folder(&self.node.runtime, "wal-dir") else { return Ok(()) };
+        let Some(log) = self.folder_told("wal-dir").await else { return Ok(()) };
         let shown = log.display().to_string();
         match blocking(move || member_of_log(&log)).await {
             // etcd would take up whose log it is, and vote under that id.

@@ -141,10 +141,7 @@ impl OwnNode {
                 let is_led_through = line.first().map(Path::new) == self.node.binary.as_deref();
                 Ok(line.get(1..).filter(|_| is_led_through).map(<[String]>::to_vec))
             }
-            playbook::Runtime::Systemd(_) => {
-                let arguments = self.unit_arguments().await?;
-                Ok(Some(arguments).filter(|arguments| !arguments.iter().any(|word| word.contains('$'))))
-            }
+            playbook::Runtime::Systemd(_) => self.unit_arguments().await,
             playbook::Runtime::Command(_) => Ok(None),
         }
     }

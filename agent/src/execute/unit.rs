@@ -1,14 +1,19 @@
 //! What a member that is a unit needs of systemd before a step.
 
+use std::path::{Path, PathBuf};
+
 use super::{
     error::ActError,
+    newcomer,
     node::{OwnNode, Side},
+    own_data::told_folder,
 };
 use crate::{
     host::{
-        process::credentials::Credentials,
+        process::{credentials::Credentials, member_setting::configured},
         runtime::{
             Runtime,
+            same_node::value,
             systemd::{
                 SystemdRuntime,
                 check::{Fit, Trying},
@@ -55,9 +60,23 @@ impl OwnNode {
     }
 
     /// What its unit starts its program with.
-    pub(super) async fn unit_arguments(&self) -> Result<Vec<String>, ActError> {
-        let Some(unit) = self.unit_of_playbook() else { return Ok(Vec::new()) };
+    pub(super) async fn unit_arguments(&self) -> Result<Option<Vec<String>>, ActError> {
+        let Some(unit) = self.unit_of_playbook() else { return Ok(None) };
         unit.arguments().await.map_err(ActError::from)
+    }
+
+    /// The folder that its next start names by this flag: of a unit by its command, or by the configuration file that this names. A variable
+    /// of a unit may say it as well, and is not known before it runs.
+    pub(super) async fn folder_told(&self, flag: &str) -> Option<PathBuf> {
+        if !self.is_unit() {
+            return told_folder(&self.node.runtime, flag);
+        }
+        let arguments = self.unit_arguments().await.ok()??;
+        let told = match value(&arguments, "config-file") {
+            Some(file) => configured(&newcomer::read(&None, Path::new(file))?, flag)?,
+            None => value(&arguments, flag)?.to_owned(),
+        };
+        Some(PathBuf::from(told)).filter(|folder| folder.is_absolute())
     }
 
     fn unit_of_playbook(&self) -> Option<SystemdRuntime> {

@@ -1,11 +1,14 @@
-//! A cluster that has lost its majority, made anew on all hosts by one play.
+//! A cluster of units that has lost its majority, made anew on all hosts by one play.
 
 use tests::{
     client::{Access, Client},
     system::System,
 };
 
-use crate::{play::Stage, site::Site};
+use crate::{
+    play::Stage,
+    site::{Site, UNIT},
+};
 
 async fn has(url: &str, key: &str) -> bool {
     let client = Client::new(url, &Access::default()).expect("a client");
@@ -15,7 +18,7 @@ async fn has(url: &str, key: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_lost_two_disks_is_restored_by_one_play() {
     let Some(site) = Site::clusters(System::Etcd, System::Etcd.main_job(), &[3]).await else { return };
-    let site = site.with_agents();
+    let site = site.with_agents().with_units().await;
     let Some(stage) = Stage::new(&site) else { return };
     let window = ["-e", "join_window=60s"];
     stage.play(&window).await.must_succeed();
@@ -29,7 +32,7 @@ async fn a_cluster_that_lost_two_disks_is_restored_by_one_play() {
     let name = first.must(&["ls", "/srv/backups"]).expect("listed");
     client.put("since", "value").await.expect("put");
     for host in &site.hosts[1..] {
-        host.must(&["pkill", "-KILL", "-x", "etcd"]).expect("killed");
+        host.must(&["systemctl", "stop", UNIT]).expect("stopped");
         host.must(&["rm", "-rf", "/srv/member/data"]).expect("gone");
     }
     let utl = site.to.bin.join("etcdutl");
@@ -49,6 +52,9 @@ async fn a_cluster_that_lost_two_disks_is_restored_by_one_play() {
         assert!(has(url, "saved").await && !has(url, "since").await, "{url}");
     }
     assert!(first.must(&["sh", "-c", "ls -d /srv/member/data.archived-*"]).is_ok(), "its old data is kept");
+    for host in &site.hosts {
+        assert_eq!(host.must(&["systemctl", "is-active", UNIT]).expect("it is told").trim(), "active");
+    }
     let again = stage.restore(&arguments).await;
     again.must_succeed();
     assert!(again.changed().is_empty(), "{}", again.text);

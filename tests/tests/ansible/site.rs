@@ -21,6 +21,8 @@ use tests::{
 
 /// Where a member and all that is its own is on its host.
 const HOME: &str = "/srv/member";
+/// What a member is where it is a unit.
+pub const UNIT: &str = "member.service";
 
 /// Hosts with members, and clients at work.
 pub struct Site {
@@ -37,6 +39,8 @@ pub struct Site {
     /// Files of the machine that plays are run from.
     pub home: tempfile::TempDir,
     load: Option<Workload>,
+    /// The unit that a member is; `None` where it is a process.
+    unit: Option<&'static str>,
     _network: Network,
 }
 
@@ -80,7 +84,7 @@ impl Site {
         }
         let endpoints: Vec<_> = hosts.iter().map(url).collect();
         until_they_serve(&endpoints, &from).await;
-        Some(Self { system, from, to, hosts, clusters, home, load: None, _network: network })
+        Some(Self { system, from, to, hosts, clusters, home, load: None, unit: None, _network: network })
     }
 
     /// Where clients find every member.
@@ -98,6 +102,7 @@ impl Site {
         json!({
             "member_binary": binary(self.system), "log": format!("{HOME}/log"), "source": artifact(&self.to),
             "kind": kind, "from": format!(">={}, <{end}", self.from.release), "to": self.to.release.to_string(),
+            "unit": self.unit,
         })
     }
 
@@ -133,6 +138,27 @@ impl Site {
     pub fn with_agents(self) -> Self {
         let agent = agent::executable().expect("it is built");
         self.hosts.iter().for_each(|host| host.install(&agent, "/usr/local/bin/agent").expect("copied"));
+        self
+    }
+
+    /// Makes each member a unit of its host's systemd, that is started again whenever it ends.
+    pub async fn with_units(mut self) -> Self {
+        for cluster in &self.clusters {
+            let hosts = &self.hosts[cluster.clone()];
+            for (index, host) in hosts.iter().enumerate() {
+                let flags = member(self.system, hosts, index).flags.join(" ");
+                let start =
+                    format!("Type=notify\nExecStart={} {flags}\nRestart=always\nRestartSec=1", binary(self.system));
+                let text = format!("[Service]\n{start}\n[Install]\nWantedBy=multi-user.target\n");
+                host.write_unit(UNIT, &text).expect("a unit");
+                host.must(&["pkill", "-x", self.system.name()]).expect("it ends");
+            }
+            for host in hosts {
+                host.must(&["systemctl", "enable", "--now", "--no-block", UNIT]).expect("a unit that is enabled");
+            }
+        }
+        self.unit = Some(UNIT);
+        until_they_serve(&self.endpoints(), &self.from).await;
         self
     }
 

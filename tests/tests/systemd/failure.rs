@@ -1,6 +1,6 @@
 //! A new binary that fails, units that make it worse, and members that systemd has given up.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use tests::{
     ended::Ended,
@@ -10,7 +10,7 @@ use tests::{
 };
 
 use crate::{
-    fleet::{Fleet, UNIT, Words},
+    fleet::{Fleet, HOLD_STOP, UNIT, Words},
     run::{Run, all_end},
 };
 
@@ -26,6 +26,7 @@ on_both! {
     a_release_that_never_says_that_it_is_ready_is_put_back;
     a_member_that_systemd_has_given_up_is_started_again, etcd #[ignore = "slow: the node's row shows the same"];
     a_member_that_ignores_its_stop_is_killed_where_the_playbook_says_so, etcd #[ignore = "slow: the node's row shows the same"];
+    a_unit_that_lost_its_data_is_not_begun_anew, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// The first host's new release fails like this. The other two hosts have no agent.
@@ -128,4 +129,18 @@ async fn a_member_that_ignores_its_stop_is_killed_where_the_playbook_says_so(sys
     let runs: Vec<Run> = (0..3).map(|index| fleet.start("run", index)).collect();
     all_end(runs).await.iter().for_each(|ended| ended.must_succeed());
     fleet.arrived().await;
+}
+
+/// Where its data lies its playbook does not say, and its unit does.
+async fn a_unit_that_lost_its_data_is_not_begun_anew(system: System) {
+    let Some(fleet) = Fleet::of(system).await else { return };
+    fleet.write(0, &Words { strategy: vec!["join_window: 0s".into()], ..Words::default() });
+    let host = &fleet.hosts[0];
+    host.write(HOLD_STOP, "").expect("written");
+    let run = fleet.start("run", 0);
+    fleet.until_it_is(host, "stop-post").await;
+    host.must(&["rm", "-rf", "/var/lib/member"]).expect("gone");
+    fs::remove_file(host.path(HOLD_STOP)).expect("removed");
+    run.ended().await.must_be(1, "data_gone");
+    assert_eq!(fleet.property(host, "ActiveState"), "inactive");
 }

@@ -14,7 +14,7 @@ use super::{
     standing::{Has, Known, Spent, may_be_made},
 };
 use crate::{
-    execute::{data_dir::data_dir, error::ActError, node::OwnNode, own_data::told_folder},
+    execute::{data_dir::data_dir, error::ActError, node::OwnNode},
     host::{blocking::blocking, files::whose::Whose},
 };
 
@@ -33,7 +33,7 @@ impl Found {
             Some(pid) => blocking(move || data_dir(pid)).await,
             None => None,
         };
-        let started_on = told_folder(&own.node.runtime, "data-dir");
+        let started_on = own.folder_told("data-dir").await;
         let runs_on = process.as_ref().map(|process| process.data.clone());
         let told = own.node.data_dir.clone().or_else(|| started_on.clone());
         if let Some(data) = &told {
@@ -46,9 +46,13 @@ impl Found {
             }
         }
         let Some(data) = told.or_else(|| runs_on.clone()) else {
-            return Err("where its data is to lie is not known: the playbook has no `data_dir`".into());
+            let why = match own.is_unit() {
+                true => "neither the playbook nor its unit's command names it",
+                false => "the playbook does not name it",
+            };
+            return Err(format!("where its data is to lie is not known, as {why}; give this node a `data_dir`").into());
         };
-        let log = told_folder(&own.node.runtime, "wal-dir").or_else(|| process.and_then(|process| process.wal));
+        let log = own.folder_told("wal-dir").await.or_else(|| process.and_then(|process| process.wal));
         if let Some(log) = log.filter(|log| !log.starts_with(&data)) {
             return Err(format!(
                 "its log lies in {}, by `wal-dir`, and two folders are not exchanged at once; restore it by hand, with etcdutl's \

@@ -73,9 +73,12 @@ impl SystemdRuntime {
         })
     }
 
-    /// What the unit starts its program with, as systemd shows it: a variable is not expanded.
-    pub async fn arguments(&self) -> Result<Vec<String>, SystemdError> {
-        Ok(self.look(&Bus::open(&self.unit).await?).await?.arguments)
+    /// What the unit starts its program with; `None` where that does not say it all, as a variable is in it or the program has a `/` of
+    /// its own.
+    pub async fn arguments(&self) -> Result<Option<Vec<String>>, SystemdError> {
+        let Unit { arguments, root, .. } = self.look(&Bus::open(&self.unit).await?).await?;
+        let says_it_all = root.is_none() && !arguments.iter().any(|word| word.contains('$'));
+        Ok(says_it_all.then_some(arguments))
     }
 
     /// User and group that the unit runs as, where they are not the agent's own.
