@@ -17,7 +17,10 @@ use crate::{
     calendar::rfc3339,
     host::{
         blocking::blocking,
-        files::certificate::{self, Certificates, Fault, Purpose},
+        files::{
+            certificate::{self, Certificates, Fault, Purpose},
+            etcd_config,
+        },
         program::go_build::{GoBuild, Refused},
         runtime::same_node::value,
     },
@@ -118,7 +121,7 @@ impl OwnNode {
         let variables = self.variables(side).await?;
         let read = |path: &Path| {
             let path = self.put_for(&self.cwd().join(path), side).ok()?;
-            String::from_utf8(regular_file::read(&path, MAX_FILE).ok()?).ok()
+            regular_file::read(&path, MAX_FILE).ok()
         };
         let mut named = named(&arguments, &variables, read);
         for one in &mut named {
@@ -137,19 +140,21 @@ impl OwnNode {
 fn named(
     arguments: &[String],
     variables: &BTreeMap<String, String>,
-    read: impl Fn(&Path) -> Option<String>,
+    read: impl Fn(&Path) -> Option<Vec<u8>>,
 ) -> Vec<Named> {
     // With a file that alone counts.
-    let settings = config_file(arguments, variables).map(|file| {
-        let text = read(Path::new(file)).unwrap_or_default();
-        serde_yaml::from_str::<serde_yaml::Value>(&text).unwrap_or_default()
-    });
+    let settings = config_file(arguments, variables)
+        .map(|file| etcd_config::settings(&read(Path::new(file)).unwrap_or_default()).unwrap_or_default());
     // In the configuration file a part may lie around it.
     let given = |part: Option<&str>, before: &str, key: &str| {
         let (by, path) = match &settings {
             Some(settings) => {
                 let by = part.map_or_else(|| format!("`{key}`"), |part| format!("`{part}.{key}`"));
-                (by, part.map_or(Some(settings), |part| settings.get(part))?.get(key)?.as_str()?)
+                let within = match part {
+                    Some(part) => settings.get(part)?.as_mapping()?,
+                    None => settings,
+                };
+                (by, within.get(key)?.as_str()?)
             }
             None => {
                 let flag = format!("{before}{key}");
@@ -162,7 +167,7 @@ fn named(
         };
         (!path.is_empty()).then(|| (by, path.to_owned()))
     };
-    let is_by_tls = |url: &&str| given(None, "", url).is_some_and(|(_, urls)| urls.contains("https://"));
+    let is_by_tls = |url: &&str| given(None, "", url).is_some_and(|(_, urls)| urls.to_lowercase().contains("https://"));
     let parts = PARTS.into_iter().filter(|(_, _, urls)| urls.iter().any(is_by_tls));
     let all = parts.flat_map(|(part, before, _)| FLAGS.map(|flag| (part, before, flag)));
     let named = all.filter_map(|(part, before, (certificate, purpose))| {
@@ -231,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_files_are_found_however_they_are_given() {
-        let yaml = "name: m1\nlisten-client-urls: https://:2379\nlisten-peer-urls: https://:2380\nclient-transport-security:\n  cert-file: /c\n  client-cert-auth: true\npeer-transport-security:\n  trusted-ca-file: /p\n  cert-file: ''\n";
+        let yaml = "name: m1\nname: m2\nListen-Client-Urls: HTTPS://:2379\nlisten-peer-urls: https://:2380\nclient-transport-security:\n  cert-file: /c\n  client-cert-auth: true\npeer-transport-security:\n  trusted-ca-file: /p\n  cert-file: ''\n";
         let tls = "--listen-client-urls=http://127.0.0.1:1,https://:2379 --listen-peer-urls https://:2380";
         for (arguments, variables, expected) in [
             ("--name m1", &[][..], ""),
@@ -259,7 +264,7 @@ mod tests {
             };
             let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
             let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            let read = |path: &Path| (path == Path::new("/f")).then(|| yaml.to_owned());
+            let read = |path: &Path| (path == Path::new("/f")).then(|| yaml.as_bytes().to_vec());
             let found = named(&arguments, &variables, read);
             let text = |one: &Named| {
                 let key = one.key.as_ref().map(|(by, key)| format!(" with {by} {}", key.display()));

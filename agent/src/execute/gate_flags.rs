@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     host::{
+        files::etcd_config,
         process::credentials::Credentials,
         program::executable::{self, ExecutableError},
     },
@@ -74,7 +75,7 @@ fn elsewhere(
     let variable = |name: &str| variables.get(&format!("ETCD_{}", name.replace('-', "_").to_uppercase())).cloned();
     let file = flag(arguments, CONFIG_FILE).or_else(|| variable(CONFIG_FILE)).map(|path| {
         let bytes = read(&PathBuf::from(path)).unwrap_or_default();
-        serde_yaml::from_slice::<serde_yaml::Value>(&bytes).unwrap_or_default()
+        etcd_config::settings(&bytes).unwrap_or_default()
     });
     let said = |name: &str| match &file {
         Some(settings) => settings.get(name)?.as_str().map(str::to_owned),

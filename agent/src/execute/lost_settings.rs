@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     host::{
+        files::etcd_config::{self, Unread},
         process::member_setting::variables_of,
         program::{executable, flags},
         runtime::same_node::value,
@@ -24,8 +25,6 @@ use crate::{
 
 /// How long a configuration file may be, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
-/// Up to which it is read as YAML.
-const MAX_PARSED: usize = 64 * 1024;
 const PREFIX: &str = "ETCD_";
 /// What Go itself reads.
 pub(super) const GODEBUG: &str = "GODEBUG";
@@ -147,13 +146,9 @@ pub(super) fn config_file<'a>(arguments: &'a [String], variables: &'a BTreeMap<S
     value(arguments, CONFIG_FILE).or_else(variable).filter(|file| !file.is_empty())
 }
 
-/// Whether etcd cannot parse it. Of what it may read otherwise than this does, such as UTF-16 and keys that are there twice, nothing is said.
+/// Whether etcd cannot parse it.
 fn faulty(bytes: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    if text.len() > MAX_PARSED {
-        return false;
-    }
-    serde_yaml::from_str::<serde_yaml::Value>(text).is_err_and(|error| !error.to_string().contains("duplicate"))
+    etcd_config::settings(bytes) == Err(Unread::NotYaml)
 }
 
 fn settings(
@@ -179,14 +174,11 @@ fn settings(
 /// The keys at the top that say something. etcd does not regard their case. Of a long file they are read by line, and without their values:
 /// a nest of brackets costs libyaml the square of its length.
 fn keys(text: &str) -> BTreeSet<String> {
-    let parsed = (text.len() <= MAX_PARSED).then(|| serde_yaml::from_str::<serde_yaml::Value>(text).ok()).flatten();
-    let found: Vec<(String, String)> = match parsed {
-        Some(mut value) => {
-            let _ = value.apply_merge();
-            let settings = value.as_mapping().into_iter().flatten();
-            settings.filter_map(|(key, value)| Some((key.as_str()?.to_lowercase(), scalar(value)))).collect()
+    let found: Vec<(String, String)> = match etcd_config::settings(text.as_bytes()) {
+        Ok(settings) => {
+            settings.iter().filter_map(|(key, value)| Some((key.as_str()?.to_owned(), scalar(value)))).collect()
         }
-        None => {
+        Err(_) => {
             let key = |line: &str| Some(line.split_once(':')?.0.trim_matches(['"', '\'']).to_lowercase());
             text.lines().filter_map(key).map(|key| (key, "?".to_owned())).collect()
         }
@@ -236,6 +228,8 @@ mod tests {
             (b"name: m1\nname: m2\n", false),
             (b"\xff\xfen\0", false),
             (b"{\"name\": \"m1\"}", false),
+            (b"\xef\xbb\xbfname: m1\n", false),
+            (b"---\nname: m1\n---\nname: m2\n", false),
             (b"name: {{{", true),
             (b"name: [a\n", true),
             (b"name: \"a\n", true),

@@ -9,6 +9,7 @@
 pub mod certificate;
 pub mod data_dir;
 pub mod durable;
+pub mod etcd_config;
 pub mod last_words;
 pub mod log;
 pub mod log_end;
