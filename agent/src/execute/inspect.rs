@@ -321,6 +321,7 @@ async fn inspect_node(
             let accepted = &playbook.strategy.accept_hazards;
             own.check_known_hazards(&current.release, target, accepted).await?;
             own.check_settings((&current, target), accepted).await?;
+            warnings.extend(own.check_environment((&current, target), accepted).await?);
             let folder = std::env::temp_dir();
             if let Looked::Unread(why) =
                 own.check_store(observer, (&current.release, target), accepted, &folder).await?

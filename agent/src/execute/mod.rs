@@ -12,6 +12,7 @@ mod data_dir;
 mod down;
 mod downgrade;
 mod end;
+mod environment;
 pub mod error;
 mod gate_flags;
 pub mod gone;

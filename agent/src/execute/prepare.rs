@@ -146,7 +146,8 @@ impl Execution<'_> {
                     let current = own.current().await?;
                     own.check_known_hazards(&current.release, &sides.new, accepted).await?;
                     own.check_settings((&current, &sides.new), accepted).await?;
-                    let warnings = own.check_certificates((&current, &sides.new), accepted).await?;
+                    let mut warnings = own.check_environment((&current, &sides.new), accepted).await?;
+                    warnings.extend(own.check_certificates((&current, &sides.new), accepted).await?);
                     warnings.iter().for_each(|warning| self.warn(warning));
                 }
                 let warning = self.check_target(at).await?;

@@ -122,6 +122,7 @@ const SEEN_TO: &[&str] = &[
     "update-promotes",
     "silent-connection",
     "setting-lost",
+    "environment-differs",
     "zombie-members",
     "member-only-v2",
     "learner-returns",

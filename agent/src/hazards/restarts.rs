@@ -24,6 +24,14 @@ pub(super) const HAZARDS: &[Hazard] = &[
     .act(Warn, "raise `--snapshot-catchup-entries` beforehand")
     .known(&[Seen, Source], &["etcd v3.6.14, server/etcdserver/server.go", "etcd#18825"]),
     Hazard::run(
+        "environment-differs",
+        "*",
+        "a setting that came by the environment is another one after the restart, or its default: a quota, a limit, what TLS takes",
+    )
+    .when(Settings, "a member's process has other `ETCD_…` variables or another `GODEBUG` than the playbook's `env`")
+    .act(Refuse, "put into `env` what it runs with; make a change that is meant first, by `kind: Restart`")
+    .known(&[Seen], &["etcd's documentation, \"Configuration options\""]),
+    Hazard::run(
         "defrag-while-snapshot",
         "<3.4.38 || >=3.5.0, <3.5.23 || >=3.6.0, <3.6.5",
         "the database of a member that is sent a snapshot meanwhile is corrupted (\"page … expected to be\")",

@@ -31,6 +31,13 @@ async fn a_setting_that_the_new_release_passes_over_is_refused_until_it_is_accep
     is_refused(&rollout, [last], (3, "hazard"), &[still_on]).await;
     rollout.upgrade.strategy.pop();
     rollout.upgrade.strategy.push("accept_hazards: [setting-lost, v2-still-on]".into());
+    rollout.write();
+    // Somebody started it without the variables that its next start gives it.
+    let differs = "environment-differs, of m1, as its process was started with another environment than `env` has: \
+                   `ETCD_ENABLE_V2`, which it has not";
+    is_refused(&rollout, [0], (3, "hazard"), &[differs]).await;
+    rollout.upgrade.strategy.pop();
+    rollout.upgrade.strategy.push("accept_hazards: [setting-lost, v2-still-on, environment-differs]".into());
     all_must_be(&rollout.together().await, 0, "done");
     rollout.done().await;
 }

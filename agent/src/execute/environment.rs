@@ -1,0 +1,136 @@
+//! Variables that a member's process has, and its next start would not give it, or otherwise: etcd takes settings from them, and Go's
+//! runtime does. What differs in the arguments is refused as another process (`host/runtime/discovery.rs`); these nobody would miss
+//! before the member is down, or full.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use super::{
+    error::ActError,
+    lost_settings::{GODEBUG, config_file},
+    node::{OwnNode, Side},
+};
+use crate::{
+    host::{process::member_setting::variables_of, runtime::same_node::value},
+    playbook,
+};
+
+/// What is known of it.
+const ID: &str = "environment-differs";
+const PREFIX: &str = "ETCD_";
+
+impl OwnNode {
+    /// Refuses a change of the release by which settings change that came by the environment; gives them as a warning where the release
+    /// stays, as a restart may be for just that. Of a process of the agent's own: a unit's variables are its unit's.
+    ///
+    /// # Errors
+    /// Which variables, where the playbook does not accept it.
+    pub(super) async fn check_environment(
+        &self,
+        (old, new): (&Side, &Side),
+        accepted: &BTreeSet<String>,
+    ) -> Result<Vec<String>, ActError> {
+        let playbook::Runtime::Process(process) = &self.node.runtime else { return Ok(Vec::new()) };
+        let context = self.node.context(&old.release);
+        let line = process.command_line(&context)?;
+        let Some(has) = self.variables_it_runs_with(line.first()).await? else { return Ok(Vec::new()) };
+        let will_have = process.environment(&context)?.into_iter().collect();
+        let found = differing(&has, &will_have, &line);
+        match found {
+            None => Ok(Vec::new()),
+            Some(_) if accepted.contains(ID) => Ok(Vec::new()),
+            Some(found) if old.executable == new.executable => {
+                Ok(vec![format!("{}: its next start changes its environment: {found}", self.node.name)])
+            }
+            Some(found) => Err(ActError::KnownHazard {
+                node: self.node.name.clone(),
+                id: ID,
+                shown: format!(", as its process was started with another environment than `env` has: {found}"),
+            }),
+        }
+    }
+
+    /// `None` where that is not known, or says nothing: a script that is started may set them itself.
+    async fn variables_it_runs_with(
+        &self,
+        program: Option<&String>,
+    ) -> Result<Option<BTreeMap<String, String>>, ActError> {
+        let status = self.peek().await?;
+        let Some(process) = status.process() else { return Ok(None) };
+        let started = program.and_then(|program| fs::canonicalize(program).ok());
+        let is_it = process.exe.as_ref().is_some_and(|exe| started.as_deref() == Some(Path::new(exe)));
+        Ok(variables_of(process.identity.pid).ok().filter(|_| is_it))
+    }
+}
+
+/// Names alone: a value may be a secret. `None` where nothing that counts differs.
+fn differing(
+    has: &BTreeMap<String, String>,
+    will_have: &BTreeMap<String, String>,
+    arguments: &[String],
+) -> Option<String> {
+    let is_read_from_a_file = config_file(arguments, has).is_some() && config_file(arguments, will_have).is_some();
+    // A flag counts before its variable, and with a configuration file none does but the one that names it.
+    let counts = |name: &&String| match name.strip_prefix(PREFIX) {
+        Some("CONFIG_FILE") => true,
+        Some(flag) => !is_read_from_a_file && value(arguments, &flag.to_lowercase().replace('_', "-")).is_none(),
+        None => *name == GODEBUG,
+    };
+    let names: BTreeSet<_> = has.keys().chain(will_have.keys()).filter(counts).collect();
+    let words = names.into_iter().filter_map(|name| match (has.get(name), will_have.get(name)) {
+        (Some(old), Some(new)) => (old != new).then(|| format!("another `{name}`")),
+        // etcd passes over an empty one.
+        (Some(old), None) => (!old.is_empty()).then(|| format!("no `{name}` any more")),
+        (None, Some(new)) => (!new.is_empty()).then(|| format!("`{name}`, which it has not")),
+        (None, None) => None,
+    });
+    let words: Vec<_> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(text: &str) -> BTreeMap<String, String> {
+        text.split_whitespace().filter_map(|word| word.split_once('=')).map(|(a, b)| (a.into(), b.into())).collect()
+    }
+
+    #[test]
+    fn only_variables_that_count_are_compared() {
+        for (has, will_have, arguments, expected) in [
+            ("", "", "etcd", None),
+            ("PATH=/a HOME=/b ETCD_NAME=m1", "PATH=/c ETCD_NAME=m1", "etcd", None),
+            (
+                "ETCD_QUOTA_BACKEND_BYTES=4",
+                "ETCD_QUOTA_BACKEND_BYTES=1",
+                "etcd",
+                Some("another `ETCD_QUOTA_BACKEND_BYTES`"),
+            ),
+            ("ETCD_QUOTA_BACKEND_BYTES=4", "", "etcd", Some("no `ETCD_QUOTA_BACKEND_BYTES` any more")),
+            ("ETCD_QUOTA_BACKEND_BYTES=4", "", "etcd --quota-backend-bytes=4", None),
+            ("ETCD_QUOTA_BACKEND_BYTES=", "", "etcd", None),
+            ("", "GODEBUG=x509sha1=1", "etcd", Some("`GODEBUG`, which it has not")),
+            ("ETCD_NAME=m1 GODEBUG=a=1", "", "etcd --config-file /c", Some("no `GODEBUG` any more")),
+            (
+                "ETCD_CONFIG_FILE=/c ETCD_NAME=a",
+                "ETCD_CONFIG_FILE=/d ETCD_NAME=b",
+                "etcd",
+                Some("another `ETCD_CONFIG_FILE`"),
+            ),
+            (
+                "ETCD_CONFIG_FILE=/c",
+                "ETCD_NAME=b",
+                "etcd",
+                Some("no `ETCD_CONFIG_FILE` any more, `ETCD_NAME`, which it has not"),
+            ),
+        ] {
+            let arguments: Vec<_> = arguments.split_whitespace().map(str::to_owned).collect();
+            let found = differing(&variables(has), &variables(will_have), &arguments);
+            assert_eq!(found.as_deref(), expected, "{has} against {will_have}");
+        }
+    }
+}
