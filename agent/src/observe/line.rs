@@ -15,14 +15,13 @@ use std::{
 };
 
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
-use tokio::net::TcpStream;
 use tonic::{
     ConnectError, Status,
     codegen::{BoxFuture, Service, StdError, http::Uri},
     transport::{Channel, ClientTlsConfig, Endpoint},
 };
 
-use super::{access::CALL, introduction::Peer, tls::TlsFiles};
+use super::{access::CALL, introduction::Peer, spoken::Spoken, tls::TlsFiles};
 
 /// How long a connection may take to be made; below [`CALL`], so that a dead host is told from a slow one.
 pub const CONNECT: Duration = Duration::from_secs(2);
@@ -80,7 +79,7 @@ struct Once {
 struct Ended;
 
 impl Service<Uri> for Once {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<Spoken>;
     type Error = StdError;
     type Future = BoxFuture<Self::Response, Self::Error>;
 
@@ -93,8 +92,13 @@ impl Service<Uri> for Once {
             return Box::pin(async { Err(Ended.into()) });
         }
         let (dialled, is_made) = (self.dialer.call(address), Arc::clone(&self.is_made));
+        // By itself, as a call that is given up is waited for by nobody, and its connection may be made all the same.
+        let dialled = tokio::spawn(async move {
+            let connection = Spoken::over(dialled.await?.into_inner())?;
+            Ok::<_, StdError>(TokioIo::new(connection))
+        });
         Box::pin(async move {
-            let connection = dialled.await?;
+            let connection = dialled.await??;
             is_made.store(true, SeqCst);
             Ok(connection)
         })

@@ -43,6 +43,7 @@ mod reported;
 pub mod role;
 mod round;
 pub mod secret_file;
+mod spoken;
 mod tls;
 mod validity;
 pub mod view;
