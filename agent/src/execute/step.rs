@@ -214,6 +214,8 @@ impl Execution<'_> {
         }
         let url = self.cluster.observer.access().directory().address_of(member);
         let other = match self.node(member).filter(|node| node.may_be_stopped) {
+            // Known by its file, an agent of this host has started it: this one, or the one before it that died.
+            Some(node) if node.peek().await.is_ok_and(|status| status.process().is_some()) => None,
             Some(node) => started_by_another(node, &self.cluster.observer).await,
             None => None,
         };
