@@ -44,13 +44,15 @@ impl Execution<'_> {
     }
 
     async fn run_probe(&mut self, member: MemberId, argv: Vec<String>) -> Result<(), ActError> {
+        // It is part of what `health.timeout` ends.
+        let limit = hook::LIMIT.min(self.playbook.strategy.health);
         let node = self.node_mut(member)?;
         let release = match &node.sides {
             Some(sides) => sides.new.release.clone(),
             None => node.current().await?.release,
         };
         for argv in node.expanded(&[argv], &release)? {
-            hook::run(&argv).await?;
+            hook::run_within(&argv, limit).await?;
         }
         Ok(())
     }

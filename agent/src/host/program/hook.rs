@@ -78,7 +78,8 @@ fn interpreter(script: &str) -> Option<PathBuf> {
     std::str::from_utf8(line).ok()?.split_whitespace().next().map(PathBuf::from)
 }
 
-async fn run_within(argv: &[String], limit: Duration) -> Result<(), HookError> {
+/// As [`run`], for at most so long.
+pub async fn run_within(argv: &[String], limit: Duration) -> Result<(), HookError> {
     check(argv)?;
     let ended = exec::run(argv, limit, &Output::Kept).await.map_err(HookError::Exec)?;
     if ended.is_success() {

@@ -81,9 +81,9 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
         RunEvent::CommandEnded { command, failed: Some(how), .. } => {
             Some(format!("{} has failed: {}", printable(command), printable(how)))
         }
-        RunEvent::CommandAwaited { pid, .. } => {
-            Some(format!("waits for the end of the command that an earlier guard began (pid {pid})"))
-        }
+        RunEvent::CommandAwaited { pid, .. } => Some(format!(
+            "waits for the end of the command that an earlier guard began (pid {pid}): `kill {pid}` ends it; of two signals the second ends this agent"
+        )),
         RunEvent::HostAwaited { .. } => {
             Some("this host is about to go down; the lock stands until it is back and its members are ready".into())
         }

@@ -222,6 +222,8 @@ fn run_line(run: &Run, names: &Names, members: usize, next: Option<MemberId>) ->
     let what = change::run(&run.intent);
     let done = match (&run.membership, run.done.len()) {
         (Some(membership), _) => on_the_way(membership, names),
+        (None, 0) if run.is_going_back() => String::new(),
+        (None, _) if run.is_going_back() => format!("; to go back: {}", names.list(&run.done)),
         (None, 0) => format!("; done: 0 of {members}"),
         (None, done) => format!("; done: {done} of {members}, {}", names.list(&run.done)),
     };
@@ -292,6 +294,8 @@ mod tests {
         assert!(line(&run).contains("done: 0 of 5; next: 3"), "{}", line(&run));
         run.done.push(MemberId(7));
         assert!(line(&run).contains("done: 1 of 5, 7; next: 3"), "{}", line(&run));
+        run.state = RunState::RollingBack;
+        assert!(line(&run).contains("going back; to go back: 7; next: 3"), "{}", line(&run));
     }
 
     #[test]

@@ -52,17 +52,21 @@ pub fn step(member: &Member, view: &ClusterView, keys: &Keys) -> Option<String> 
     let run = current(keys)?;
     match &run.state {
         RunState::Failed { member: failed, .. } if *failed == member.id => Some("failed".into()),
-        _ if is_done(member, run) => Some("done".into()),
+        _ if is_done(member, run) => (!run.is_going_back()).then(|| "done".into()),
         RunState::Held { member: held } if *held == member.id => Some("held".into()),
         _ if next(view, keys) == Some(member.id) => Some("next".into()),
         _ => None,
     }
 }
 
-/// By the run, or as it was at its target before its turn came.
+/// By the run, or as it was at its target before its turn came. On the way back, where it has not left what it ran, or has come back to it.
 fn is_done(member: &Member, run: &Run) -> bool {
-    let is_there = |target| !run.is_going_back() && member.is_ready() && member.release() == Some(target);
-    run.done.contains(&member.id) || run.intent.change.to().is_some_and(is_there)
+    let is_at_target = run.intent.change.to().is_some_and(|target| member.release() == Some(target));
+    let is_done = run.done.contains(&member.id);
+    match run.is_going_back() {
+        true => !is_done && !is_at_target,
+        false => is_done || (is_at_target && member.is_ready()),
+    }
 }
 
 /// What its agent does to it now.
