@@ -1,6 +1,6 @@
 //! Who this host and its part in a run are, as far as that can be read without taking any lock.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use proto::MemberId;
 
@@ -15,7 +15,11 @@ use crate::{
     observe::view::ClusterView,
     plan::{self, Me, Verb},
     playbook::{Node, OnFailure, Playbook},
+    regular_file,
 };
+
+/// Longer than an id, in bytes.
+const MAX_ID: usize = 4096;
 
 /// This host's name, for people.
 pub fn host_name() -> Arc<str> {
@@ -26,7 +30,8 @@ pub fn host_name() -> Arc<str> {
 /// The id under which an agent with this state directory is known; where there has been none yet, an id that
 /// is nobody's.
 pub fn host_id(state_dir: &Path) -> HostId {
-    let instance = fs::read_to_string(state_dir.join("host-id")).ok().and_then(|text| hex_32(text.trim()));
+    let text = regular_file::read(&state_dir.join("host-id"), MAX_ID).ok().and_then(|id| String::from_utf8(id).ok());
+    let instance = text.and_then(|text| hex_32(text.trim()));
     HostId { machine: machine_id(), instance: instance.unwrap_or(0) }
 }
 

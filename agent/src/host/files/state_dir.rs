@@ -20,6 +20,7 @@ use crate::{
     calendar::rfc3339,
     host::process::process_id::ProcessId,
     keys::host_id::{HostId, hex_32},
+    regular_file,
     words::typed,
 };
 
@@ -58,6 +59,9 @@ pub struct StateDir {
     held: Held,
     host: HostId,
 }
+
+/// Longer than what says who holds a lock, in bytes.
+const MAX_HOLDER: usize = 4096;
 
 #[derive(Serialize, Deserialize)]
 struct LockFile {
@@ -197,13 +201,19 @@ fn write_holder(file: &mut File) -> io::Result<()> {
 
 /// The process that holds the state directory, or held it last.
 pub fn holder(folder: &Path) -> Option<ProcessId> {
-    read_holder(&mut File::open(folder.join("lock")).ok()?).0
+    holder_in(&regular_file::read(&folder.join("lock"), MAX_HOLDER).ok()?).0
 }
 
 fn read_holder(file: &mut File) -> Holder {
     let mut text = Vec::new();
-    let read = file.take(4096).read_to_end(&mut text).ok();
-    Holder(read.and_then(|_| serde_json::from_slice::<LockFile>(&text).ok()).map(|file| file.agent))
+    match file.take(MAX_HOLDER as u64).read_to_end(&mut text) {
+        Ok(_) => holder_in(&text),
+        Err(_) => Holder(None),
+    }
+}
+
+fn holder_in(text: &[u8]) -> Holder {
+    Holder(serde_json::from_slice::<LockFile>(text).ok().map(|file| file.agent))
 }
 
 impl Holder {
@@ -262,6 +272,13 @@ mod tests {
         assert_eq!((other.machine, other.instance == first.instance), (first.machine, false));
         fs::write(path.join("host-id"), "zebra").unwrap();
         assert!(matches!(StateDir::open(&path), Err(StateDirError::BadHostId { found, .. }) if found == "zebra"));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_pipe_to_say_who_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        nix::unistd::mkfifo(&folder.path().join("lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(holder(folder.path()), None);
     }
 
     #[test]
