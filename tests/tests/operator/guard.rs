@@ -15,7 +15,7 @@ use tests::{
 };
 
 on_both! {
-    three_hosts_run_their_commands_one_after_the_other;
+    three_hosts_run_their_commands_one_after_the_other, node #[ignore = "slow: etcd's row shows the same"];
     a_step_outlives_its_guard_for_as_long_as_the_command_runs, etcd #[ignore = "slow: the node's row shows the same"];
     a_command_does_not_begin_where_it_would_cost_the_quorum, etcd #[ignore = "slow: the node's row shows the same"];
     a_run_and_a_guard_wait_for_each_other, etcd #[ignore = "slow: the node's row shows the same"];

@@ -9,9 +9,9 @@ use tests::{agent::Agent, ended::all_must_be, on_both, rollout::Ends as _, syste
 use super::{Saved, archives, saved, until_read};
 
 on_both! {
-    a_member_that_may_have_served_is_not_made_again;
-    what_is_in_hand_does_not_replace_a_cluster_that_serves_by_now;
-    a_record_that_cannot_be_written_is_told_with_what_was_done;
+    a_member_that_may_have_served_is_not_made_again, node #[ignore = "slow: etcd's row shows the same"];
+    what_is_in_hand_does_not_replace_a_cluster_that_serves_by_now, node #[ignore = "slow: etcd's row shows the same"];
+    a_record_that_cannot_be_written_is_told_with_what_was_done, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// Where the old data of a member is.
