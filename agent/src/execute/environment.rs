@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     error::ActError,
-    lost_settings::{GODEBUG, config_file},
+    lost_settings::{GODEBUG, PREFIX, config_file, flag_of},
     node::{OwnNode, Side},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// What is known of it.
 const ID: &str = "environment-differs";
-const PREFIX: &str = "ETCD_";
+const CONFIG_FILE: &str = "ETCD_CONFIG_FILE";
 
 impl OwnNode {
     /// Refuses a change of the release by which settings change that came by the environment; gives them as a warning where the release
@@ -74,10 +74,9 @@ fn differing(
 ) -> Option<String> {
     let is_read_from_a_file = config_file(arguments, has).is_some() && config_file(arguments, will_have).is_some();
     // A flag counts before its variable, and with a configuration file none does but the one that names it.
-    let counts = |name: &&String| match name.strip_prefix(PREFIX) {
-        Some("CONFIG_FILE") => true,
-        Some(flag) => !is_read_from_a_file && value(arguments, &flag.to_lowercase().replace('_', "-")).is_none(),
-        None => *name == GODEBUG,
+    let counts = |name: &&String| match name.starts_with(PREFIX) {
+        true => value(arguments, &flag_of(name)).is_none() && (!is_read_from_a_file || *name == CONFIG_FILE),
+        false => *name == GODEBUG,
     };
     let names: BTreeSet<_> = has.keys().chain(will_have.keys()).filter(counts).collect();
     let words = names.into_iter().filter_map(|name| match (has.get(name), will_have.get(name)) {
@@ -114,6 +113,7 @@ mod tests {
             ("ETCD_QUOTA_BACKEND_BYTES=4", "", "etcd --quota-backend-bytes=4", None),
             ("ETCD_QUOTA_BACKEND_BYTES=", "", "etcd", None),
             ("", "GODEBUG=x509sha1=1", "etcd", Some("`GODEBUG`, which it has not")),
+            ("ETCD_CONFIG_FILE=/c", "ETCD_CONFIG_FILE=/d", "etcd --config-file /e", None),
             ("ETCD_NAME=m1 GODEBUG=a=1", "", "etcd --config-file /c", Some("no `GODEBUG` any more")),
             (
                 "ETCD_CONFIG_FILE=/c ETCD_NAME=a",

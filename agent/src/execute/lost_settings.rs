@@ -25,7 +25,8 @@ use crate::{
 
 /// How long a configuration file may be, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
-const PREFIX: &str = "ETCD_";
+/// What variables begin with that etcd reads.
+pub(super) const PREFIX: &str = "ETCD_";
 /// What Go itself reads.
 pub(super) const GODEBUG: &str = "GODEBUG";
 /// Asked for these, a program looks at nothing else.
@@ -141,6 +142,11 @@ impl OwnNode {
     }
 }
 
+/// The flag that such a variable stands for.
+pub(super) fn flag_of(variable: &str) -> String {
+    variable.strip_prefix(PREFIX).unwrap_or_default().to_lowercase().replace('_', "-")
+}
+
 pub(super) fn config_file<'a>(arguments: &'a [String], variables: &'a BTreeMap<String, String>) -> Option<&'a str> {
     let variable = || variables.get("ETCD_CONFIG_FILE").map(String::as_str);
     value(arguments, CONFIG_FILE).or_else(variable).filter(|file| !file.is_empty())
@@ -161,13 +167,12 @@ fn settings(
         let keys = read(Path::new(file)).map(|text| keys(&text)).unwrap_or_default();
         return keys.into_iter().map(|key| (key.clone(), format!("`{key}` in {file}"))).collect();
     }
-    let flag = |name: &str| name.strip_prefix(PREFIX).unwrap_or_default().to_lowercase().replace('_', "-");
     let is_flag = |name: &String| value(arguments, name).is_some();
     // etcd reads a variable that is written as it writes it.
     let is_written_so = |name: &str| name.bytes().all(|byte| !byte.is_ascii_lowercase());
     let said = variables.iter().filter(|(name, _)| name.starts_with(PREFIX));
-    let said = said.filter(|(name, value)| is_written_so(name) && says_something(&flag(name), value));
-    let named = said.map(|(name, _)| (flag(name), format!("`{name}`")));
+    let said = said.filter(|(name, value)| is_written_so(name) && says_something(&flag_of(name), value));
+    let named = said.map(|(name, _)| (flag_of(name), format!("`{name}`")));
     named.filter(|(name, _)| is_a_flags_name(name) && !is_flag(name)).collect()
 }
 
