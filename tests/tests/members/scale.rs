@@ -28,10 +28,16 @@ async fn three_become_five_and_three_again(system: System) {
     let rollout = case.begin().await;
     let case = &*rollout;
 
-    // All hosts at once; those that have nothing to do wait until all is done.
+    // All hosts at once; those that have nothing to do wait until all is done, or come to see it only then.
     let up = case.scale(&["m1", "m2", "m3", "m4", "m5"]).everybody_comes();
-    let everybody = case.layout().members.iter().chain(&newcomers.members);
-    all_must_be(&all_end(up.start_all(case, everybody)).await, 0, "done");
+    let everybody = newcomers.members.iter().chain(&case.layout().members);
+    let ended = all_end(up.start_all(case, everybody)).await;
+    let (joined, others) = ended.split_at(newcomers.members.len());
+    all_must_be(joined, 0, "done");
+    for other in others {
+        let is_late = other.said("reason") == "nothing_to_do";
+        other.must_be(0, if is_late { "nothing_to_do" } else { "done" });
+    }
     assert_eq!(case.listed(&case.client(0)).await, voters(&["m1", "m2", "m3", "m4", "m5"]));
     assert_eq!(case.leftovers().await, Vec::<String>::new());
     // The same once more changes nothing.

@@ -212,7 +212,9 @@ async fn nobody_is_hidden(system: System, liar: String) {
     let before = case.member(1).process().expect("up").pid;
     let agent = Agent::start("run", &case.write()[1], &[]).expect("started").ends().await;
     assert_eq!(case.member(1).process().map(|process| process.pid), Some(before), "{agent}");
-    agent.must_be(6, "stalled");
+    // A slow machine may see that m3 is not ready before it has waited long enough.
+    let ended = (agent.exit, agent.said("reason"));
+    assert!(matches!(ended, (Some(6), "stalled") | (Some(3), "member_not_ready")), "{ended:?}: {agent}");
     let words = format!("{}, {url} does not list it", case.upgrade.endpoints[0]);
     assert!(agent.warnings().contains("m3: members do not agree") && agent.warnings().contains(&words), "{agent}");
 }
