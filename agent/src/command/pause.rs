@@ -12,6 +12,7 @@ use crate::{
     cli,
     event::trouble::Trouble,
     execute::identity::host_name,
+    journal::restart::Direction,
     keys::{At, Keys, Pause, Run, txn::Txn},
     playbook::Playbook,
     report::{
@@ -57,18 +58,19 @@ pub(super) async fn pause(typed: &cli::Pause) -> Result<Outcome, Trouble> {
     }
 }
 
-/// Lifts the pause of the run, if it has one; agents that wait go on, one on this host, too. Says whether it had one.
+/// Lifts the pause of the run, if it has one; agents that wait go on, one on this host, too. Says which way that run goes.
 ///
 /// # Errors
 /// As of [`pause`].
-pub(super) async fn lift(playbook: &Playbook) -> Result<bool, Trouble> {
+pub(super) async fn lift(playbook: &Playbook) -> Result<Option<Direction>, Trouble> {
     let prober = Prober::open(&playbook.cluster)?;
     let mut keys = prober.look().await?.keys()?;
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let Some(run) = standing(&keys).filter(|run| run.value.pause.is_some()) else { return Ok(false) };
+        let Some(run) = standing(&keys).filter(|run| run.value.pause.is_some()) else { return Ok(None) };
         match send(&prober.store, &Txn::pause(run, None)).await? {
-            Ok(_) => return Ok(true),
+            Ok(_) if run.value.is_going_back() => return Ok(Some(Direction::Back)),
+            Ok(_) => return Ok(Some(Direction::Forward)),
             Err(changed) => keys = changed,
         }
         if tokio::time::Instant::now() > deadline {

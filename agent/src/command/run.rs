@@ -15,6 +15,7 @@ use crate::{
         inspect::processes,
         setup::{self, Options, SetupError},
     },
+    journal::restart::Direction,
     machine::act::Ending,
     plan::{Verb, refusal::Refusal},
     playbook::Playbook,
@@ -36,17 +37,19 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
     playbook.strategy.accept_hazards.extend(typed.accepting.ids());
     let metrics = typed.metrics_file.as_deref().map(|path| metrics_file(path, &playbook)).transpose()?;
     let report = typed.report.as_deref().map(report_file).transpose()?;
-    let is_lifted = verb == Verb::Resume && pause::lift(&playbook).await?;
+    let lifted = if verb == Verb::Resume { pause::lift(&playbook).await? } else { None };
+    // Whoever resumes a run goes its way.
+    let verb = if lifted == Some(Direction::Back) { Verb::Rollback } else { verb };
     ask(&playbook, verb, typed, replace, output).await?;
     let reporter = Reporter::open(output, typed.events.as_deref(), host_name())?;
     let mut reporter = reporter.with_metrics(metrics).with_report(report);
-    if is_lifted {
+    if lifted.is_some() {
         reporter.tell(RunEvent::Decided(Decision::Unpaused));
     }
     let stop = match carry_out(&playbook, verb, typed, replace, &mut reporter).await {
         Ok(stop) => stop,
         // This host's own agent waited for it.
-        Err(Trouble::StateDirLocked(_)) if is_lifted => {
+        Err(Trouble::StateDirLocked(_)) if lifted.is_some() => {
             let message = "the pause is lifted, and the agent that is at work on this host goes on".to_owned();
             Stop::well(Reason::Resumed, message, "status", &typed.playbook)
         }
@@ -66,7 +69,7 @@ fn metrics_file(path: &Path, playbook: &Playbook) -> Result<MetricsFile, Trouble
         .map_err(|error| Trouble::Usage(format!("--metrics-file {}: {}", path.display(), error.source)))
 }
 
-fn report_file(path: &Path) -> Result<ReportFile, Trouble> {
+pub(super) fn report_file(path: &Path) -> Result<ReportFile, Trouble> {
     ReportFile::open(path, host_name()).map_err(|error| Trouble::Usage(format!("--report {}: {error}", path.display())))
 }
 

@@ -13,6 +13,7 @@ use tests::{
 on_both! {
     a_paused_run_takes_nobody_down_until_it_is_resumed;
     a_run_that_is_paused_in_a_step_ends_the_step, etcd #[ignore = "slow: the node's row shows the same"];
+    a_run_that_is_resumed_on_its_way_back_goes_back, etcd #[ignore = "slow: the node's row shows the same"];
     what_cannot_be_paused_is_said, etcd #[ignore = "slow: the node's row shows the same"];
     a_host_outside_its_window_waits_for_it, etcd #[ignore = "slow: the node's row shows the same"];
 }
@@ -84,6 +85,20 @@ async fn a_run_that_is_paused_in_a_step_ends_the_step(system: System) {
         rollout.one("run", host).await.must_succeed();
     }
     rollout.done().await;
+}
+
+async fn a_run_that_is_resumed_on_its_way_back_goes_back(system: System) {
+    let Some(case) = Case::of(system).await else { return };
+    let rollout = case.strategy(&["join_window: 1s"]).begin().await;
+    let leader = rollout.leader().await;
+    let [first, second] = [(leader + 1) % 3, (leader + 2) % 3];
+    for host in [first, second] {
+        rollout.one("run", host).await.must_be(0, "partial");
+    }
+    rollout.one("rollback", first).await.must_be(0, "partial");
+    rollout.one("pause", leader).await.must_be(0, "run_paused");
+    rollout.one("resume", second).await.must_be(0, "rolled_back");
+    rollout.end(1).await;
 }
 
 async fn what_cannot_be_paused_is_said(system: System) {
