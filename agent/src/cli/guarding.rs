@@ -45,6 +45,10 @@ pub struct Guard {
     /// Append what happens to this file, one JSON object a line
     #[arg(long, value_name = "FILE", conflicts_with = "hand_over")]
     pub events: Option<PathBuf>,
+    /// Write what happened to this file at the end, as one HTML page that stands alone; of a command that restarts the host,
+    /// give it to the --finish after the boot. A report that is there is written over
+    #[arg(long, value_name = "FILE", conflicts_with = "hand_over")]
+    pub report: Option<PathBuf>,
 }
 
 fn time(text: &str) -> Result<Duration, String> {

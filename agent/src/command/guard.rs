@@ -5,7 +5,11 @@ use std::{path::Path, time::Duration};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Outcome, run::stop_of, run::trouble_of_setup, trusted_playbook};
+use super::{
+    Outcome,
+    run::{report_file, stop_of, trouble_of_setup},
+    trusted_playbook,
+};
 use crate::{
     cli,
     event::trouble::Trouble,
@@ -46,7 +50,8 @@ pub async fn guard(typed: &cli::Guard, output: Output) -> Result<u8, Trouble> {
     };
     let began = Instant::now();
     let patience = typed.wait.unwrap_or_default();
-    let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?;
+    let report = typed.report.as_deref().map(report_file).transpose()?;
+    let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?.with_report(report);
     loop {
         let stop = once(&playbook, Verb::Guard(asked), typed, order.clone(), &mut reporter).await;
         let is_over = began.elapsed() + AGAIN_AFTER > patience;

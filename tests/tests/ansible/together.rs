@@ -29,12 +29,23 @@ async fn all_hosts_at_once_are_upgraded_once() {
     }
     assert_eq!(site.pids(), before);
 
-    let played = stage.play(&[&["--diff", "-vvv", "-e", "hold=true", "-e", &agent][..], &secret].concat()).await;
+    let played = stage
+        .play(
+            &[
+                &["--diff", "-vvv", "-e", "hold=true", "-e", "baton_report=/root/report.html", "-e", &agent][..],
+                &secret,
+            ]
+            .concat(),
+        )
+        .await;
     played.must_succeed();
     for told in [&planned, &played] {
         assert!(!told.text.contains("hunter2") && !format!("{:?}", told.tasks).contains("hunter2"), "{}", told.text);
     }
     assert_eq!(played.changed(), ["h1", "h2", "h3"]);
+    for host in &site.hosts {
+        host.must(&["grep", "--quiet", "</html>", "/root/report.html"]).unwrap();
+    }
     assert!((1..=3).any(|host| played.run_on(host)["cluster"] == "done"));
     for host in 1..=3 {
         let run = played.run_on(host);

@@ -102,9 +102,12 @@ async fn three_hosts_run_their_commands_one_after_the_other(system: System) {
 
     // One that fails is told, and its member is brought up all the same.
     let pid = now[0].expect("it runs");
-    let failed =
-        guarded(&rollout, 0, &["--", "/bin/sh", "-c", &format!("echo no object; kill -TERM {pid}; exit 7")]).await;
+    let report = rollout.layout().dir.join("report.html");
+    let script = format!("echo no object; kill -TERM {pid}; exit 7");
+    let failed = ["--report", report.to_str().expect("text"), "--", "/bin/sh", "-c", &script];
+    let failed = guarded(&rollout, 0, &failed).await;
     failed.must_be(1, "command_failed");
+    assert!(fs::read_to_string(&report).expect("written").contains("exit 7"), "its page says so");
     assert!(failed.message().contains("exit 7"), "{failed}");
     assert!(rollout.pids()[0].is_some_and(|now| now != pid) && lock(&rollout).await.is_none());
 

@@ -36,6 +36,12 @@ options:
     description:
       - A file on the host to which the agent appends what happens, one JSON object a line.
     type: path
+  report:
+    description:
+      - A file on the host to which the agent writes at its end what happened, as one HTML page that stands alone. One that is
+        there is written over.
+      - For one page of all hosts, keep their O(events) and give them to C(agent report).
+    type: path
   timeout:
     description:
       - After so many seconds the agent is asked to end. It finishes the step in hand or undoes it, and the task fails with
@@ -222,6 +228,8 @@ def rollout(module, agent):
         options += ["--expect-agents", str(params["expect_agents"])]
     if params["events"] is not None:
         options += ["--events", params["events"]]
+    if params["report"] is not None:
+        options += ["--report", params["report"]]
     options += ["--require-complete"] if params["require_complete"] else []
     options += ["--replace"] if params["replace"] else []
     answer = agent.work("run", params["playbook"], *options, timeout=params["timeout"], lock_timeout=params["lock_timeout"])
@@ -239,6 +247,7 @@ def main():
             "require_complete": {"type": "bool", "default": False},
             "replace": {"type": "bool", "default": False},
             "events": {"type": "path"},
+            "report": {"type": "path"},
             "timeout": {"type": "int"},
             "lock_timeout": {"type": "int", "default": 600},
         },
