@@ -35,17 +35,19 @@ const MAX_FILE: usize = 1024 * 1024;
 
 /// The flags that name certificates, and what for. With `peer-` before it each is for members among themselves.
 const FLAGS: [(&str, Purpose); 3] =
-    [("cert-file", Purpose::Server), ("client-cert-file", Purpose::Client), ("trusted-ca-file", Purpose::Authorities)];
+    [("cert-file", Purpose::Server), ("client-cert-file", Purpose::Client), (AUTHORITIES, Purpose::Authorities)];
 
 /// A flag that ends so names a certificate, and one that ends so its key.
 const CERTIFICATE: &str = "cert-file";
 const KEY: &str = "key-file";
+const AUTHORITIES: &str = "trusted-ca-file";
+const PEERS: &str = "peer-transport-security";
 
 /// Where the keys of [`FLAGS`] lie in the configuration file, what stands before the flag of the same meaning, and which URLs they are for:
 /// without one of TLS etcd does not look at them.
 const PARTS: [(&str, &str, &[&str]); 2] = [
     ("client-transport-security", "", &["listen-client-urls", "listen-client-http-urls", "listen-metrics-urls"]),
-    ("peer-transport-security", "peer-", &["listen-peer-urls", "initial-advertise-peer-urls"]),
+    (PEERS, "peer-", &["listen-peer-urls", "initial-advertise-peer-urls"]),
 ];
 
 /// The entry of the catalogue, and which Go refuses it. Source: Go's release notes, 1.18, 1.23 and 1.24.
@@ -70,6 +72,8 @@ struct Named {
     purpose: Purpose,
     /// Its key, and how that is given.
     key: Option<(String, PathBuf)>,
+    /// Whom members know each other by: one that shows what they did not sign would be alone.
+    authorities: Option<PathBuf>,
 }
 
 impl OwnNode {
@@ -87,13 +91,13 @@ impl OwnNode {
         let builds = [old, new].map(|side| side.executable.clone());
         let found = blocking(move || {
             let [before, after] = builds.map(|executable| executable.and_then(|path| GoBuild::of(&path)));
-            let read = |one: Named| (certificate::read(&one.path, one.purpose), wrong_key(&one), one);
+            let read = |one: Named| (certificate::read(&one.path, one.purpose), wrong_key(&one), unknown(&one), one);
             (before, after, named.into_iter().map(read).collect::<Vec<_>>())
         });
         let (before, after, read) = found.await;
         let settings = environment.get(GODEBUG).map(String::as_str);
         let mut told = Vec::new();
-        for (read, wrong_key, Named { by, path, .. }) in read {
+        for (read, wrong_key, unknown, Named { by, path, .. }) in read {
             let its = format!("{by} {}", path.display());
             // A member would not start with it either.
             let unfit = read.as_ref().err().map(|why| format!("{its} cannot be used: {why}")).or(wrong_key);
@@ -108,6 +112,10 @@ impl OwnNode {
                 Objection::Refuse(id, why) if !accepted.contains(id) => {
                     let shown = format!(", whose {its} {why}");
                     return Err(ActError::KnownHazard { node: self.node.name.clone(), id, shown });
+                }
+                _ if unknown.is_some() && !accepted.contains(NOT_VALID) => {
+                    let shown = format!(", whose {its} {}", unknown.unwrap_or_default());
+                    return Err(ActError::KnownHazard { node: self.node.name.clone(), id: NOT_VALID, shown });
                 }
                 Objection::Tell(why) => told.push(format!("{}: its {its} {why}", self.node.name)),
                 Objection::None | Objection::Refuse(..) => {}
@@ -129,8 +137,12 @@ impl OwnNode {
             if let Some((_, key)) = &mut one.key {
                 *key = self.put_for(&self.cwd().join(&*key), side)?;
             }
+            if let Some(authorities) = &mut one.authorities {
+                *authorities = self.put_for(&self.cwd().join(&*authorities), side)?;
+            }
             // Of a unit a relative one lies in a folder that is not known here.
             one.key.take_if(|(_, key)| key.is_relative());
+            one.authorities.take_if(|authorities| authorities.is_relative());
         }
         named.retain(|one| one.path.is_absolute());
         Ok(named)
@@ -174,9 +186,16 @@ fn named(
         let (by, path) = given(Some(part), before, certificate)?;
         let key = certificate.ends_with(CERTIFICATE).then(|| certificate.replace(CERTIFICATE, KEY));
         let key = key.and_then(|key| given(Some(part), before, &key)).map(|(by, path)| (by, path.into()));
-        Some(Named { by, path: path.into(), purpose, key })
+        let is_shown_to_members = part == PEERS && purpose != Purpose::Authorities;
+        let authorities = given(Some(part), before, AUTHORITIES).filter(|_| is_shown_to_members);
+        let authorities = authorities.map(|(_, path)| path.into());
+        Some(Named { by, path: path.into(), purpose, key, authorities })
     });
     named.collect()
+}
+
+fn unknown(named: &Named) -> Option<String> {
+    certificate::check_authority(&named.path, named.authorities.as_ref()?).err()
 }
 
 /// What is wrong with its key, if anything is.

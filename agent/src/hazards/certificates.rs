@@ -30,7 +30,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     .act(Refuse, "issue it again, signed by SHA-256; `GODEBUG=x509sha1=1` takes it up to Go 1.23")
     .known(&[Seen, Heard], &["Go 1.18 release notes"]),
     Hazard::run("certificate-not-valid", "*", "a member that was restarted connects anew, and nobody lets it in")
-        .when(Certificates, "a member's certificate has ended, is not valid yet, cannot be read, or has another key")
+        .when(Certificates, "a member's certificate has ended, is not valid yet, cannot be read, has another key, or is not signed by the peers' authority")
         .act(Refuse, "renew it: a member reads the new file by itself")
         .known(&[Seen], &["etcd's documentation, \"Transport security model\""]),
     Hazard::way(

@@ -66,6 +66,11 @@ fn alerted(alert: AlertDescription) -> String {
         AlertDescription::CertificateExpired => {
             "by its clock the agent's certificate, `cluster.tls.cert`, has ended or is not valid yet"
         }
+        // Go's servers say so where they have no signature that the client takes.
+        AlertDescription::HandshakeFailure => {
+            "it refuses the TLS connection; the key of its certificate may be of a curve that this agent does not speak: P-256 and \
+             P-384 it does, P-521, as etcd's `--auto-tls` makes it, it does not"
+        }
         _ => "it refuses the TLS connection",
     };
     format!("{words} (alert {alert:?})")
@@ -108,6 +113,7 @@ mod tests {
                 true,
             ),
             (rustls::Error::AlertReceived(AlertDescription::CertificateExpired), "the agent's certificate", true),
+            (rustls::Error::AlertReceived(AlertDescription::HandshakeFailure), "P-521", true),
             (rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType), "speaks no TLS", false),
         ] {
             let status = status(error);

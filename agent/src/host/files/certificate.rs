@@ -3,12 +3,14 @@
 use std::{
     collections::BTreeSet,
     path::Path,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use rustls::{
-    InconsistentKeys,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    CertificateError, Error, InconsistentKeys, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
+    server::WebPkiClientVerifier,
     sign::CertifiedKey,
 };
 use x509_parser::{
@@ -114,6 +116,30 @@ pub fn check_key(certificate: &Path, key: &Path) -> Result<(), String> {
     }
 }
 
+/// Whether one of these authorities has signed the certificate that is shown of this file, itself or by way of others within it. Of what
+/// cannot be judged here, such as a signature of a kind that is not known, nothing is said.
+///
+/// # Errors
+/// None of them has.
+pub fn check_authority(certificate: &Path, authorities: &Path) -> Result<(), String> {
+    let read = |path| regular_file::read(path, MAX_BYTES).unwrap_or_default();
+    let pems = |bytes: &[u8]| CertificateDer::pem_slice_iter(bytes).filter_map(Result::ok).collect::<Vec<_>>();
+    let (known, chain) = (pems(&read(authorities)), pems(&read(certificate)));
+    let mut roots = RootCertStore::empty();
+    let (_, unusable) = roots.add_parsable_certificates(known);
+    let ([shown, more @ ..], 0, false) = (chain.as_slice(), unusable, roots.is_empty()) else { return Ok(()) };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let Ok(verifier) = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build() else {
+        return Ok(());
+    };
+    match verifier.verify_client_cert(shown, more, UnixTime::now()) {
+        Err(Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
+            Err(format!("is signed by no authority in {}", authorities.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn faults(certificate: &X509Certificate<'_>) -> Vec<Fault> {
     let algorithm = &certificate.signature_algorithm.algorithm;
     let weak = [OID_PKCS1_SHA1WITHRSA, ECDSA_WITH_SHA1, OID_PKCS1_MD5WITHRSAENC];
@@ -176,6 +202,20 @@ mod tests {
         let rubbish = folder.path().join("rubbish");
         fs::write(&rubbish, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
         assert_eq!(check_key(&one.cert, &rubbish), Ok(()), "of what kind it is is not known");
+    }
+
+    #[test]
+    fn who_signed_a_certificate_is_held_against_the_authorities() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [ours, others] = folders.each_ref().map(|folder| Authority::create(folder.path()).unwrap());
+        let one = ours.identity("one", &["m1.example"], |_| {}).unwrap();
+        let [ours, others] = [ours, others].map(|authority| authority.ca);
+        assert_eq!(check_authority(&one.cert, &ours), Ok(()));
+        assert!(check_authority(&one.cert, &others).unwrap_err().contains("no authority"));
+        let both = folders[0].path().join("both.pem");
+        fs::write(&both, [fs::read(&others).unwrap(), fs::read(&ours).unwrap()].concat()).unwrap();
+        assert_eq!(check_authority(&one.cert, &both), Ok(()));
+        assert_eq!(check_authority(&one.cert, &folders[0].path().join("none")), Ok(()), "that is another matter");
     }
 
     #[test]
