@@ -20,6 +20,7 @@ pub mod machine;
 pub mod much;
 pub mod newcomers;
 mod on_both;
+pub mod past;
 pub mod probe;
 pub mod releases;
 pub mod restored;

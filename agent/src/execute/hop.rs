@@ -114,6 +114,8 @@ impl OwnNode {
         self.check_safe(after).await?;
         self.check_hooks(playbook, &after.release)?;
         self.check_known_hazards(&before.release, after, accepted).await?;
+        self.check_next_start(after).await?;
+        self.check_fsync(after, accepted).await?;
         self.check_settings((before, after), accepted).await?;
         // When they end was told for the first hop.
         drop(self.check_certificates((before, after), accepted).await?);

@@ -117,6 +117,30 @@ pub async fn inspect(
     Ok(found)
 }
 
+/// Refuses a cluster that was asked of, where what runs here is of another one, as of a twin: what is written there is not read here.
+///
+/// # Errors
+/// The journal, or the process of a member, is of another cluster.
+pub async fn must_be_of_this_host(
+    playbook: &Playbook,
+    view: &ClusterView,
+    observer: &Observer,
+) -> Result<(), SetupError> {
+    let layout = Layout::of(&playbook.state_dir);
+    let past = read_journal(&layout, view)?;
+    for node in &playbook.nodes {
+        let Some(member) = view.members.iter().find(|member| *member.name == node.name) else { continue };
+        let judged = async {
+            let mut own = OwnNode::open(node, member.id, &layout, past.sides.get(&member.id).cloned())?;
+            own.look_up().await?;
+            must_answer_itself(&own, &member.client_urls).await?;
+            must_be_the_member(&own, observer, Duration::ZERO).await
+        };
+        judged.await.map_err(SetupError::of_node(&node.name))?;
+    }
+    Ok(())
+}
+
 fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError> {
     let path = layout.journal();
     let Some((header, lines)) = Journal::<Line>::peek(&path).map_err(SetupError::Journal)? else {
@@ -294,6 +318,7 @@ async fn inspect_node(
     own.check_safe(&current).await?;
     for side in [Some(&current), target.as_ref()].into_iter().flatten() {
         own.check_config_file(side).await?;
+        own.check_next_start(side).await?;
     }
     own.check_hooks(playbook, &current.release)?;
     // A release that is not there yet is tried by the run.
@@ -320,6 +345,7 @@ async fn inspect_node(
         Some(target) => {
             let accepted = &playbook.strategy.accept_hazards;
             own.check_known_hazards(&current.release, target, accepted).await?;
+            own.check_fsync(target, accepted).await?;
             own.check_settings((&current, target), accepted).await?;
             warnings.extend(own.check_environment((&current, target), accepted).await?);
             let folder = std::env::temp_dir();

@@ -29,6 +29,7 @@ mod lost_settings;
 mod membership;
 mod newcomer;
 mod newcomer_certificate;
+mod next_start;
 pub mod node;
 mod own_certificate;
 mod own_data;

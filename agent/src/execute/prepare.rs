@@ -83,11 +83,8 @@ impl Execution<'_> {
         }
         self.judge_access().await?;
         if let Verb::Guard(asked) = self.me.verb {
-            // It changes neither binary nor file, and stops no process itself. What its command restarts would begin anew.
             if asked != Guard::Finish && self.host.past.in_hand.is_none() {
-                for node in &self.host.nodes {
-                    node.check_has_data().await?;
-                }
+                return self.prepare_for_a_command().await;
             }
             return Ok(());
         }
@@ -118,6 +115,11 @@ impl Execution<'_> {
             for side in [&sides.old, &sides.new] {
                 node.check_config_file(side).await?;
             }
+            node.check_next_start(&sides.old).await?;
+            // What keeps the new one from its start does not keep a member from its way back.
+            if self.me.verb != Verb::Rollback {
+                node.check_next_start(&sides.new).await?;
+            }
             node.rehearse(&sides).await?;
             if self.me.verb != Verb::Rollback && node.current().await? != sides.new {
                 node.check_capabilities(&sides)?;
@@ -145,6 +147,7 @@ impl Execution<'_> {
                     let (own, accepted) = (&self.host.nodes[at], &self.playbook.strategy.accept_hazards);
                     let current = own.current().await?;
                     own.check_known_hazards(&current.release, &sides.new, accepted).await?;
+                    own.check_fsync(&sides.new, accepted).await?;
                     own.check_settings((&current, &sides.new), accepted).await?;
                     let mut warnings = own.check_environment((&current, &sides.new), accepted).await?;
                     warnings.extend(own.check_certificates((&current, &sides.new), accepted).await?);
@@ -168,6 +171,20 @@ impl Execution<'_> {
             }
         }
         download::clear(&self.host.state.downloads())?;
+        Ok(())
+    }
+
+    /// A guarded command changes neither binary nor file, and the agent stops no process itself. What the command stops must be
+    /// what the cluster was asked about, and may not begin anew.
+    async fn prepare_for_a_command(&mut self) -> Result<(), ActError> {
+        for node in &mut self.host.nodes {
+            node.check_has_data().await?;
+            node.check_start_now().await?;
+            node.look_up().await?;
+            let urls: Vec<_> = self.cluster.observer.access().directory().address_of(node.member).into_iter().collect();
+            must_answer_itself(node, &urls).await?;
+            must_be_the_member(node, &self.cluster.observer, TO_ANSWER).await?;
+        }
         Ok(())
     }
 

@@ -182,7 +182,7 @@ impl OwnNode {
                 format!(
                     "{name} ({process}) was told to stop, has not ended after {after:?}, and may end at any moment; end it, \
                      then repeat the command: {}kill -KILL {}",
-                    self.own_stop().map(|stop| format!("{stop} || ")).unwrap_or_default(),
+                    self.own_stop().map(|stop| format!("{stop}; ")).unwrap_or_default(),
                     process.pid
                 )
                 .into(),
@@ -285,6 +285,7 @@ impl OwnNode {
     /// Why it was not started. A member whose data is gone has forgotten what it promised, and is not begun anew.
     pub async fn start(&mut self) -> Result<Start, ActError> {
         self.check_has_data().await?;
+        self.check_start_now().await?;
         self.begin().await
     }
 
@@ -303,6 +304,7 @@ impl OwnNode {
     pub async fn start_stopped(&mut self, listens: Listens) -> Result<Start, ActError> {
         // I-10 is for who can go on where it was: this one would come back as somebody who knows nothing.
         self.check_has_data().await?;
+        self.check_start_now().await?;
         self.look_up_in_step().await?;
         let listens = if self.memory().has_failed { listens } else { Listens::Perhaps };
         match self.let_end().await {

@@ -146,6 +146,12 @@ impl Execution<'_> {
             node.check_unchanged(direction.to())?;
             node.check_alone().await?;
             node.check_log().await?;
+            node.check_has_data().await?;
+            if let Some(sides) = &node.sides {
+                let side = sides.side(direction.to());
+                node.check_config_file(side).await?;
+                node.check_next_start(side).await?;
+            }
             let found = must_be_the_member(node, &self.cluster.observer, Duration::ZERO).await?.found;
             // A hook may have changed what its process is known by.
             return match matches!(found, Found::Stopped) && is_unseen(node, &self.cluster.observer).await? {

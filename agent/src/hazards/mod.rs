@@ -106,7 +106,7 @@ pub enum Proof {
 }
 
 /// What the agent sees to besides what the releases decide: `execute/certificates.rs`, `execute/data_dir.rs`, `execute/v2_api.rs`, `execute/releases.rs`, `execute/lost_settings.rs`,
-/// `plan/rules/differing.rs`, `plan/rules/busy.rs`, `plan/in_store.rs`, `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
+/// `execute/next_start.rs`, /// `plan/rules/differing.rs`, `plan/rules/busy.rs`, `plan/in_store.rs`, `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
 const SEEN_TO: &[&str] = &[
     "hop-too-fast-37",
     "flags-gone-35",
@@ -122,6 +122,7 @@ const SEEN_TO: &[&str] = &[
     "update-promotes",
     "silent-connection",
     "setting-lost",
+    "no-fsync",
     "environment-differs",
     "zombie-members",
     "member-only-v2",

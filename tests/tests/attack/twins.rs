@@ -73,6 +73,23 @@ async fn of_hosts_with_one_id_one_goes_on() {
     finish(rollout).await;
 }
 
+/// A playbook whose endpoints lead to another cluster of the same names: what is asked there says nothing of the members here.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_command_begins_here_that_a_twin_of_the_cluster_can_do_without() {
+    let (Some(mut rollout), Some(twin)) = (rollout().await, Case::of(System::Node).await) else { return };
+    rollout.upgrade.endpoints = twin.layout().endpoints();
+    rollout.write();
+    let begun = rollout.layout().dir.join("begun");
+    let command = ["--", "/bin/touch", begun.to_str().expect("text")];
+    for (verb, more) in [("guard", &["--check"][..]), ("guard", &command), ("adopt", &[])] {
+        let ended = rollout.start_with(verb, 0, more).ends().await;
+        ended.must_be(3, "unprepared");
+        assert!(ended.message().contains("m1"), "{ended}");
+    }
+    assert!(!begun.exists() && twin.leftovers().await.is_empty());
+    rollout.end(0).await;
+}
+
 /// Keeps a lease alive, as an agent on another machine does.
 async fn kept_alive(rollout: &Rollout, ttl: i64) -> (i64, JoinHandle<()>) {
     let mut leases = LeaseClient::new(rollout.client(2).channel());

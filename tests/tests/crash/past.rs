@@ -2,7 +2,6 @@
 //! compactions, while the agents are killed again and again.
 
 use std::{
-    fs,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -14,13 +13,17 @@ use proto::{
     Revision,
     etcdserverpb::{CompactionRequest, kv_client::KvClient},
 };
-use rustix::process::Signal;
 use tests::{
-    case::Case, chance::Chance, client::Client, etcdctl::Etcdctl, fault::Moment, newcomers::data, rollout::Rollout,
-    skip::build_or_skip, system::System, watcher::Watcher, workload::Acked,
+    case::Case,
+    chance::Chance,
+    client::Client,
+    fault::Moment,
+    past::{had_users, replaced, restored},
+    rollout::Rollout,
+    system::System,
+    watcher::Watcher,
+    workload::Acked,
 };
-
-use tests::wait::{self, GENEROUS};
 
 use crate::kill::kill_at;
 
@@ -85,71 +88,6 @@ async fn a_cluster_with_a_past_goes_from_3_4_to_3_7_though_its_agents_are_killed
     println!("{} kills, {} watched writes, {compactions} compactions, {megabytes} MB", one + two + three, acked.len());
     assert!(one + two + three > 0 && compactions > 0);
     rollout.end(1).await;
-}
-
-/// From a snapshot, by the tool of that time.
-async fn restored(case: &Case) {
-    let old = build_or_skip(System::Etcd, "3.4").expect("it runs");
-    let (tool, snapshot) = (Etcdctl::new(&old, None), case.layout().dir.join("snapshot"));
-    let file = snapshot.to_str().expect("text");
-    tool.run(&[case.member(0).client_url.clone()], &["snapshot", "save", file]).await;
-    let members = &case.layout().members;
-    members.iter().for_each(|member| member.end(Signal::TERM).expect("ended"));
-    let all: Vec<_> = members.iter().map(|member| format!("{}={}", member.name, member.peer_url())).collect();
-    for member in members {
-        fs::remove_dir_all(data(member)).expect("it had data");
-        let (own, data) = (member.peer_url(), data(member));
-        let told = [
-            &["snapshot", "restore", file, "--name", &member.name, "--data-dir", data.to_str().expect("text")][..],
-            &["--initial-cluster", &all.join(","), "--initial-advertise-peer-urls", &own],
-        ];
-        tool.run(&[], &told.concat()).await;
-        member.start().expect("started");
-    }
-    case.cluster.ready().await.expect("ready again");
-}
-
-/// By one of the same name and place, as a voter or by way of a learner.
-async fn replaced(case: &Case, name: &str, as_learner: bool) {
-    let member = case.layout().members.iter().find(|member| member.name == name).expect("it is there");
-    case.remove_by_hand(name).await;
-    member.end(Signal::TERM).expect("ended");
-    fs::remove_dir_all(data(member)).expect("it had data");
-    // It may have led, and a change that nobody leads is waited for without end.
-    wait::until("the others to agree", GENEROUS, || async { case.client(0).newest().await.map_err(|s| s.to_string()) })
-        .await
-        .expect("they do");
-    let mut newcomer = member.clone();
-    newcomer.flags.retain(|flag| !flag.starts_with("--initial-cluster"));
-    newcomer
-        .flags
-        .extend(["--initial-cluster={{initial_cluster}}", "--initial-cluster-state=existing"].map(str::to_owned));
-    let newcomer = match as_learner {
-        true => case.promote_by_hand(&newcomer).await,
-        false => case.add_by_hand(&newcomer).await,
-    };
-    // Started once more as its playbook says.
-    newcomer.end(Signal::TERM).expect("ended");
-    member.start().expect("started");
-    case.cluster.ready().await.expect("ready again");
-}
-
-/// For a while.
-async fn had_users(case: &Case) {
-    let tool = Etcdctl::new(&case.from, None);
-    let endpoint = [case.member(0).client_url.clone()];
-    for arguments in [
-        &["user", "add", "root:pw"][..],
-        &["user", "grant-role", "root", "root"],
-        &["user", "add", "eve:pw"],
-        &["role", "add", "reader"],
-        &["role", "grant-permission", "reader", "read", "old"],
-        &["user", "grant-role", "eve", "reader"],
-        &["auth", "enable"],
-        &["auth", "disable", "--user=root:pw"],
-    ] {
-        tool.run(&endpoint, arguments).await;
-    }
 }
 
 /// One write after the other, each through the next member.

@@ -12,7 +12,7 @@ use tests::{
 
 use crate::is_refused;
 
-const ON: &str = "--enable-v2";
+pub(crate) const ON: &str = "--enable-v2";
 
 /// Three members of 3.5 with the v2 API, and with these flags. The playbook leaves it out from 3.6 on, which does not know it.
 async fn with_v2(flags: &'static [&'static str]) -> Option<Case> {
@@ -33,7 +33,7 @@ fn started(member: &Member, some: &str) -> Vec<String> {
 }
 
 /// One request of the v2 API, by the first member.
-async fn ask(case: &Case, method: reqwest::Method, key: &str) {
+pub(crate) async fn ask(case: &Case, method: reqwest::Method, key: &str) {
     let url = format!("{}/v2/keys/{key}", case.member(0).client_url);
     let form = "application/x-www-form-urlencoded";
     let request = reqwest::Client::new().request(method, url).header("Content-Type", form).body("value=x");
@@ -41,7 +41,7 @@ async fn ask(case: &Case, method: reqwest::Method, key: &str) {
 }
 
 /// Writes until each member has a snapshot that it took after this.
-async fn snapshots(case: &Case) {
+pub(crate) async fn snapshots(case: &Case) {
     let mut clients = Vec::new();
     for index in 0..case.layout().members.len() {
         clients.push((case.client(index), case.member(index).data().join("member/snap")));

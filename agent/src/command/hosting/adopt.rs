@@ -3,9 +3,12 @@
 use super::{super::look::Prober, Decision, Hosts, Written, refused, well, write};
 use crate::{
     cli,
-    command::Outcome,
+    command::{Outcome, run::trouble_of_setup},
     event::trouble::Trouble,
-    execute::identity::{self, host_name},
+    execute::{
+        identity::{self, host_name},
+        inspect::must_be_of_this_host,
+    },
     host::files::state_dir::StateDir,
     keys::{host_id::HostId, host_record::HostRecord, txn::Txn},
     observe::view::Role,
@@ -23,6 +26,11 @@ pub async fn adopt(typed: &cli::Adopt) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(&typed.playbook)?;
     let prober = Prober::open(&playbook.cluster)?;
     let host = own_id(&playbook)?;
+    if !typed.forget {
+        let seen = prober.look().await?;
+        let of_here = must_be_of_this_host(&playbook, &seen.view, prober.observer()).await;
+        of_here.map_err(trouble_of_setup)?;
+    }
     let decide = |hosts: &Hosts| match typed.forget {
         true => forget(hosts, host),
         false => hold(hosts, &playbook, host, typed.take_over),

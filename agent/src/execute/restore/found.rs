@@ -28,6 +28,7 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) async fn of(own: OwnNode) -> Result<Self, ActError> {
+        own.check_start_now().await?;
         let runs = own.peek().await?;
         let process = match runs.process().map(|process| process.identity.pid) {
             Some(pid) => blocking(move || data_dir(pid)).await,

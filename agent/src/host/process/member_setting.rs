@@ -9,8 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde_yaml::Value;
+
 use super::process_id::{bounded, command_line, read_bounded};
-use crate::{host::runtime::same_node::value, regular_file};
+use crate::{
+    host::{files::etcd_config, runtime::same_node::value},
+    regular_file,
+};
 
 /// A configuration file is smaller, in bytes.
 const MAX_FILE: usize = 1 << 20;
@@ -112,8 +117,8 @@ fn given(
     given.filter(|given| is_member && !given.is_empty()).map(str::to_owned)
 }
 
-/// As [`given`], of a flag that needs no value.
-fn switched(
+/// Where a flag of two values is on, in words. Variables come without their prefix.
+pub fn switched(
     flag: &str,
     arguments: &[String],
     variables: &[(&str, &str)],
@@ -140,11 +145,14 @@ fn is_true(value: &str) -> bool {
     matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
 
-/// In JSON, or as YAML 1.1 may write it, on one line. etcd does not regard the case of a key.
+/// As YAML 1.1 may write it; on one line, where the file as a whole cannot be read.
 fn is_configured_on(config: &str, key: &str) -> bool {
-    if let Ok(config) = serde_json::from_str::<serde_json::Value>(config) {
-        let mut settings = config.as_object().into_iter().flatten();
-        return settings.any(|(name, value)| name.eq_ignore_ascii_case(key) && value.as_bool() == Some(true));
+    if let Ok(settings) = etcd_config::settings(config.as_bytes()) {
+        return match settings.get(key) {
+            Some(Value::Bool(is_on)) => *is_on,
+            Some(Value::String(word)) => matches!(&*word.to_lowercase(), "true" | "yes" | "on" | "y"),
+            _ => false,
+        };
     }
     let is_on = |line: &str| {
         let (name, value) = line.split_once(':')?;
@@ -157,8 +165,8 @@ fn is_configured_on(config: &str, key: &str) -> bool {
 
 /// A setting in a configuration file, which its member's user writes: YAML as a whole may be made of aliases that have no end.
 pub fn configured(config: &str, key: &str) -> Option<String> {
-    if let Ok(config) = serde_json::from_str::<serde_json::Value>(config) {
-        return config.get(key)?.as_str().map(str::to_owned);
+    if let Ok(settings) = etcd_config::settings(config.as_bytes()) {
+        return settings.get(key)?.as_str().map(str::to_owned);
     }
     // As YAML may write the key.
     let keys = [format!("{key}:"), format!("\"{key}\":"), format!("'{key}':")];
