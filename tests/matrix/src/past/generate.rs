@@ -6,7 +6,7 @@ use std::time::Duration;
 use lab::chance::Chance;
 use proto::Release;
 
-use super::{Absence, Action, Ground, Habits, Kill, Mix, Plan, Step};
+use super::{Absence, Action, Ground, Habits, Kill, Mix, Moment, Plan, Step};
 use crate::plan::Host;
 
 /// How many things happen before the first hop, at least, and how many more at most.
@@ -25,7 +25,7 @@ const GROWS_BY: usize = 2;
 /// How often a member is killed in a step.
 const TIMES: [u64; 4] = [1, 1, 3, 8];
 /// More than any release keeps for a member that is behind (etcd 3.4 to 3.6: 5,000 entries).
-const BEYOND_CATCH_UP: u64 = 6_000;
+const BEYOND_CATCH_UP: u64 = 7_000;
 
 /// The plan of this seed, always the same.
 pub fn plan(ground: &Ground, seed: u64) -> Plan {
@@ -43,9 +43,10 @@ pub fn plan(ground: &Ground, seed: u64) -> Plan {
         }
         let (least, more) = if at == 0 { CHILDHOOD } else { (0, LATER) };
         for _ in 0..least + life.chance.below(more + 1) {
-            let action = life.event(release);
-            let kill = life.kill(&action);
-            steps.push((action, kill));
+            for action in life.event(release) {
+                let kill = life.kill(&action);
+                steps.push((action, kill));
+            }
         }
     }
     let number = |((action, kill), id)| Step { id, action, kill };
@@ -61,7 +62,7 @@ fn habits(chance: &mut Chance) -> Habits {
         keys: chance.one_of(&[8, 100, 2_000]).unwrap_or(8),
         defragments_every: every(chance, 200),
         compacts_every: every(chance, 400),
-        reads_in_transactions: chance.percent(10),
+        reads_in_transactions: chance.percent(15),
     }
 }
 
@@ -74,12 +75,18 @@ struct Life {
 }
 
 impl Life {
-    /// One thing that happens to a cluster.
-    fn event(&mut self, release: &Release) -> Action {
+    /// One thing that happens to a cluster, with what people do just before it.
+    fn event(&mut self, release: &Release) -> Vec<Action> {
         let several = self.now.len() >= 3;
-        match self.chance.below(100) {
-            0..28 => self.write(),
-            28..40 => self.compact(),
+        let event = match self.chance.below(100) {
+            0..24 => self.write(),
+            24..40 => {
+                let compaction = self.compact();
+                // History is compacted to get rid of something.
+                let count = 3 + self.chance.below(40);
+                let deletions = self.chance.percent(50).then_some(Action::Write { mix: Mix::Churn, count });
+                return deletions.into_iter().chain([compaction]).collect();
+            }
             40..46 => Action::Defragment { member: self.anyone() },
             46..56 => self.users(),
             56..64 if release.cluster_version().to_string() == "3.4" => {
@@ -90,7 +97,8 @@ impl Life {
             75..87 if several => self.change(),
             87.. if several => self.away(),
             _ => self.write(),
-        }
+        };
+        vec![event]
     }
 
     fn write(&mut self) -> Action {
@@ -172,7 +180,12 @@ impl Life {
         // Half of them early, as much is over soon.
         let latest = if self.chance.percent(50) { LATEST_KILL } else { LATEST_KILL / 7 };
         let after = Duration::from_millis(self.chance.below(latest));
-        Some(Kill { members, after, times: self.chance.one_of(&TIMES).unwrap_or(1) })
+        let is_answered = !matches!(action, Action::Write { .. }) && self.chance.percent(50);
+        let (since, times) = match is_answered {
+            true => (Moment::Answer, 1),
+            false => (Moment::Beginning, self.chance.one_of(&TIMES).unwrap_or(1)),
+        };
+        Some(Kill { members, since, after, times })
     }
 
     fn anyone(&mut self) -> Host {

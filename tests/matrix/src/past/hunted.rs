@@ -93,8 +93,9 @@ pub const HUNTED: [Hunted; 10] = [
             let is_of_other = |step: &Step| {
                 step.kill.is_some() && matches!(step.action, Action::Defragment { .. } | Action::Compact { .. })
             };
-            let has_chores = plan.habits.defragments_every.or(plan.habits.compacts_every).is_some();
-            let is_other = has_chores || plan.habits.reads_in_transactions || done.any(is_of_other);
+            // Who compacts every so often leaves the newest revisions, without which a kill takes nothing back.
+            let defragments = plan.habits.defragments_every.is_some();
+            let is_other = defragments || plan.habits.reads_in_transactions || done.any(is_of_other);
             !is_other && plan.has_killed(failure) && failure.differs()
         },
     },

@@ -64,14 +64,24 @@ pub struct Step {
     pub kill: Option<Kill>,
 }
 
-/// These members are killed so long after the step began, and started again at once; and again so long after that, as one is
+/// These members are killed so long after this moment, and started again at once; and again so long after that, as one is
 /// that the kernel ends for want of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kill {
     pub members: Vec<Host>,
+    pub since: Moment,
     pub after: Duration,
     /// How often, at least once.
     pub times: u64,
+}
+
+/// When the time until a kill begins to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// As the step begins. Clients that write go on until the last kill is over.
+    Beginning,
+    /// As the step is answered: what a member does behind its answer goes on.
+    Answer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

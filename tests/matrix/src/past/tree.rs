@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Absence, Action, Ground, Habits, Kill, Mix, Plan};
+use super::{Absence, Action, Ground, Habits, Kill, Mix, Moment, Plan};
 use crate::plan::{Host, tree::member};
 
 fn members(hosts: &[Host]) -> String {
@@ -49,7 +49,11 @@ impl fmt::Display for Habits {
 impl fmt::Display for Kill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.members.len() == 1 { "is" } else { "are" };
-        write!(f, "{} {verb} killed after {} ms", members(&self.members), self.after.as_millis())?;
+        let moment = match self.since {
+            Moment::Beginning => "after",
+            Moment::Answer => "once it is answered, after",
+        };
+        write!(f, "{} {verb} killed {moment} {} ms", members(&self.members), self.after.as_millis())?;
         if self.times > 1 { write!(f, ", {} times", self.times) } else { Ok(()) }
     }
 }

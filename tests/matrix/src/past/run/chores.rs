@@ -1,15 +1,25 @@
 //! What goes on beside a step: chores that a cluster's owner has set up, and the kill that hits the step.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use lab::{client::Client, cluster::Member, wait::GENEROUS};
 use proto::etcdserverpb::{
     CompactionRequest, DefragmentRequest, kv_client::KvClient, maintenance_client::MaintenanceClient,
 };
 use rustix::process::Signal;
+use tokio::sync::oneshot;
 
 use super::{Broken, stage::Stage};
-use crate::{past::Kill, plan::tree};
+use crate::{
+    past::{Kill, Moment},
+    plan::tree,
+};
 
 /// Of history this much is left, by who compacts every so often.
 const LEFT: i64 = 200;
@@ -52,20 +62,47 @@ where
     }
 }
 
-/// Kills members in the middle of a step, and starts them again.
-pub(super) fn kill(stage: &Stage, kill: Option<&Kill>) -> impl Future<Output = Result<(), Broken>> + use<> {
+/// Kills members in the middle of a step, or when it is answered, and starts them again.
+pub(super) fn kill(
+    stage: &Stage,
+    kill: Option<&Kill>,
+    answered: oneshot::Receiver<()>,
+) -> impl Future<Output = Result<(), Broken>> + use<> {
     let is_hit = |member: &&Member| {
         tree::host(&member.name).is_some_and(|host| kill.is_some_and(|kill| kill.members.contains(&host)))
     };
     let victims: Vec<Member> = stage.layout().members.iter().filter(is_hit).cloned().collect();
     let (after, times) = kill.map(|kill| (kill.after, kill.times)).unwrap_or_default();
+    let answered = kill.filter(|kill| kill.since == Moment::Answer).map(|_| answered);
+    let is_coming = IsComing::of(stage, times > 0 && answered.is_none());
     async move {
+        let _is_coming = is_coming;
+        if let Some(answered) = answered {
+            // The step has failed where nobody says so.
+            let _ = answered.await;
+        }
         for _ in 0..times {
             tokio::time::sleep(after).await;
             let victims = victims.clone();
             tokio::task::spawn_blocking(move || killed(&victims)).await??;
         }
         Ok(())
+    }
+}
+
+/// Clients go on for as long as it is there.
+struct IsComing(Arc<AtomicBool>);
+
+impl IsComing {
+    fn of(stage: &Stage, is_coming: bool) -> Self {
+        stage.kill_is_coming.store(is_coming, Ordering::Relaxed);
+        Self(Arc::clone(&stage.kill_is_coming))
+    }
+}
+
+impl Drop for IsComing {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 

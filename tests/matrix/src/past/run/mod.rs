@@ -25,6 +25,7 @@ use proto::Release;
 use super::{Action, Plan, Step};
 pub use asked::Answer;
 use stage::Stage;
+use tokio::sync::oneshot;
 
 /// The releases on this machine.
 pub type Builds = BTreeMap<Release, Build>;
@@ -128,9 +129,16 @@ async fn carry_out(plan: &Plan, stage: &mut Stage) -> Result<(), (usize, Broken)
 
 /// A step, with the chores that go on meanwhile and the kill that hits it.
 async fn step_of(stage: &mut Stage, step: &Step) -> Result<(), Broken> {
-    let (chores, kill) = (chores::chores(stage)?, chores::kill(stage, step.kill.as_ref()));
+    let (answered, answer) = oneshot::channel();
+    let (chores, kill) = (chores::chores(stage)?, chores::kill(stage, step.kill.as_ref(), answer));
     let done = async {
-        let (done, killed) = tokio::join!(perform(stage, &step.action), kill);
+        let action = async {
+            let done = perform(stage, &step.action).await;
+            // Nobody waits for it where the kill came earlier, or none does.
+            let _ = answered.send(());
+            done
+        };
+        let (done, killed) = tokio::join!(action, kill);
         // A member that could not be started again is what the judge sees, too.
         done.and(killed)
     };

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -60,6 +60,8 @@ pub(super) struct Stage {
     pub(super) users: Vec<usize>,
     pub(super) has_root: bool,
     pub(super) restored: usize,
+    /// Whether somebody is to be killed in this step while clients write.
+    pub(super) kill_is_coming: Arc<AtomicBool>,
     /// Who is asked whether it would go.
     pub(super) agent: Option<PathBuf>,
     pub(super) answers: Vec<Answer>,
@@ -92,6 +94,7 @@ impl Stage {
             users: Vec::new(),
             has_root: false,
             restored: 0,
+            kill_is_coming: Arc::default(),
             agent: bench.agent.clone(),
             answers: Vec::new(),
         })

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -57,7 +57,7 @@ impl Written {
     }
 }
 
-/// Writes so much, by many clients at once, through every member that is not away.
+/// Writes so much, by many clients at once, through every member that is not away; and on, where one is to be killed meanwhile.
 pub(super) async fn write(stage: &mut Stage, mix: Mix, count: u64) -> Result<(), Broken> {
     let clients = stage.clients()?;
     let keys = stage.habits.keys;
@@ -76,14 +76,13 @@ pub(super) async fn write(stage: &mut Stage, mix: Mix, count: u64) -> Result<(),
             chance: Chance::of(number ^ (seed << 8)),
         };
         let (share, written) = ((number..count).step_by(at_once as usize).count(), Arc::clone(&written));
+        let kill_is_coming = Arc::clone(&stage.kill_is_coming);
         workers.spawn(async move {
-            let mut writer = writer;
-            for turn in 0..share {
-                if began.elapsed() > LIMIT {
-                    break;
-                }
+            let (mut writer, mut turn) = (writer, 0);
+            while (turn < share || kill_is_coming.load(Ordering::Relaxed)) && began.elapsed() <= LIMIT {
                 let key = writer.key();
                 let outcome = writer.one(&key, number as usize + turn).await;
+                turn += 1;
                 let failed = outcome.is_err();
                 locked(&written).note(&key, outcome);
                 if failed {
