@@ -135,7 +135,8 @@ async fn a_wrong_data_dir_stops_nobody_and_moves_nothing(system: System) {
     let line = |folder: &str| format!("data_dir: {}", tests::playbook::quoted(folder));
     let wrong = (&*line(&path(&data(case.member(1)))), &*line(&own));
     let ended = start(&case, &same, case.member(1), wrong).ends().await;
-    ended.must_be(0, "nothing_to_do");
+    ended.must_be(3, "unprepared");
+    assert!(ended.message().contains("`data_dir` is "), "{ended}");
     assert_eq!(case.raft_status().await.members, before);
     assert!(data(newcomer).exists() && aside(newcomer).is_empty(), "{ended}");
 
