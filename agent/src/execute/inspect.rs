@@ -117,7 +117,7 @@ pub async fn inspect(
     Ok(found)
 }
 
-/// Refuses a cluster that was asked of, where what runs here is of another one, as of a twin: what is written there is not read here.
+/// Refuses a cluster that this host's members are not of, such as a twin of the same names: what is written there nobody reads here.
 ///
 /// # Errors
 /// The journal, or the process of a member, is of another cluster.

@@ -1,8 +1,9 @@
 //! What the next start of a member is told that would make another of it: a cluster of its own, or somebody without a past.
 //!
 //! etcd takes both without a word. `--force-new-cluster` removes all other members from what the member knows, and leaves a cluster of
-//! one; with another data directory it votes under its id, and has forgotten what it promised (raft paper, 5.4). So this is asked
-//! before a stop, and again before each start.
+//! one. With another data directory the member votes under its id, and has forgotten what it promised (raft paper, 5.4). So this is asked
+//! before a stop, and again before each start. Before a stop two more things are: a setting that ends the new release at once, and one by
+//! which nothing waits for the disk.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
