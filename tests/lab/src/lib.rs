@@ -23,6 +23,7 @@ pub mod ports;
 pub mod process;
 pub mod raft_status;
 pub mod sick;
+pub mod syncs;
 pub mod system;
 mod turns;
 pub mod wait;

@@ -1,15 +1,16 @@
-//! The network between members: every connection among them goes through here, and a member can be cut off.
+//! The network between members: every connection among them goes through here, and a member can be cut off, or be far away.
 //!
 //! One that is cut off hears nobody and is heard by nobody, and no connection breaks: what was sent waits, as it does
 //! where packets are lost, and arrives when the cut is repaired. Members do not say who they are when they connect, so the
 //! kernel is asked whose socket it is.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio::{
@@ -34,13 +35,28 @@ pub struct Recorded {
 
 type Records = Arc<Mutex<Vec<Recorded>>>;
 
-/// Which members are cut off, by their place.
-type Cut = BTreeSet<usize>;
+/// What is wrong, of members by their place.
+#[derive(Clone, Debug, Default)]
+struct Faults {
+    cut: BTreeSet<usize>,
+    /// How much later arrives what is sent to one and by one.
+    late: BTreeMap<usize, Duration>,
+}
+
+impl Faults {
+    fn is_cut(&self, ends: [usize; 2]) -> bool {
+        ends.iter().any(|end| self.cut.contains(end))
+    }
+
+    fn late(&self, ends: [usize; 2]) -> Duration {
+        ends.iter().filter_map(|end| self.late.get(end)).sum()
+    }
+}
 
 /// A network at work; it ends with the value.
 #[derive(Debug)]
 pub struct Network {
-    cut: watch::Sender<Cut>,
+    faults: watch::Sender<Faults>,
     records: Records,
     _doors: JoinSet<()>,
 }
@@ -52,7 +68,7 @@ struct Wiring {
     bins: Vec<PathBuf>,
     /// The processes that were found there the last time.
     pids: Arc<Mutex<Vec<Vec<i32>>>>,
-    cut: watch::Receiver<Cut>,
+    faults: watch::Receiver<Faults>,
     records: Records,
 }
 
@@ -62,11 +78,11 @@ impl Network {
     /// # Errors
     /// A port is taken.
     pub async fn start(layout: &Layout, ways: &[(u16, u16)]) -> Result<Self, Error> {
-        let (cut, receiver) = watch::channel(Cut::new());
+        let (faults, receiver) = watch::channel(Faults::default());
         let wiring = Wiring {
             bins: layout.members.iter().map(|member| member.bin()).collect(),
             pids: Arc::default(),
-            cut: receiver,
+            faults: receiver,
             records: Arc::default(),
         };
         let records = wiring.records.clone();
@@ -75,11 +91,16 @@ impl Network {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *from)).await?;
             doors.spawn(open(listener, to, *port, wiring.clone()));
         }
-        Ok(Self { cut, records, _doors: doors })
+        Ok(Self { faults, records, _doors: doors })
     }
 
     pub fn cut(&self, member: usize) {
-        self.cut.send_modify(|cut| _ = cut.insert(member));
+        self.faults.send_modify(|faults| _ = faults.cut.insert(member));
+    }
+
+    /// Lets every piece that is sent to this member or by it arrive so much later, one after the other.
+    pub fn delay(&self, member: usize, by: Duration) {
+        self.faults.send_modify(|faults| _ = faults.late.insert(member, by));
     }
 
     /// What members were told until now.
@@ -88,7 +109,7 @@ impl Network {
     }
 
     pub fn repair(&self) {
-        self.cut.send_modify(Cut::clear);
+        self.faults.send_replace(Faults::default());
     }
 }
 
@@ -112,8 +133,8 @@ async fn open(listener: TcpListener, to: usize, port: u16, wiring: Wiring) {
 
 async fn connect(caller: TcpStream, port: u16, wiring: Wiring, ends: [usize; 2]) {
     // Whoever is not reached is not connected to, either.
-    let mut cut = wiring.cut.clone();
-    if cut.wait_for(|cut| !ends.iter().any(|end| cut.contains(end))).await.is_err() {
+    let mut faults = wiring.faults.clone();
+    if faults.wait_for(|faults| !faults.is_cut(ends)).await.is_err() {
         return;
     }
     let Ok(member) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else { return };
@@ -132,24 +153,27 @@ async fn connect(caller: TcpStream, port: u16, wiring: Wiring, ends: [usize; 2])
     };
     // The end of one direction is the end of both.
     tokio::select! {
-        _ = pass(caller_reads, member_writes, wiring.cut.clone(), ends, record) => {}
-        _ = pass(member_reads, caller_writes, wiring.cut.clone(), ends, |_| {}) => {}
+        _ = pass(caller_reads, member_writes, wiring.faults.clone(), ends, record) => {}
+        _ = pass(member_reads, caller_writes, wiring.faults.clone(), ends, |_| {}) => {}
     }
 }
 
-/// Passes on what comes, and holds it while an end is cut off.
+/// Passes on what comes, late where an end is far away, and holds it while one is cut off.
 async fn pass(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
-    mut cut: watch::Receiver<Cut>,
+    mut faults: watch::Receiver<Faults>,
     ends: [usize; 2],
     passes: impl Fn(&[u8]),
 ) -> io::Result<()> {
     let mut piece = vec![0; 64 << 10];
     loop {
         let length = from.read(&mut piece).await?;
-        let repaired = cut.wait_for(|cut| !ends.iter().any(|end| cut.contains(end))).await;
-        repaired.map_err(|_| io::ErrorKind::ConnectionAborted)?;
+        let repaired = faults.wait_for(|faults| !faults.is_cut(ends)).await;
+        let late = repaired.map_err(|_| io::ErrorKind::ConnectionAborted)?.late(ends);
+        if !late.is_zero() {
+            tokio::time::sleep(late).await;
+        }
         if length == 0 {
             return Ok(());
         }

@@ -59,6 +59,14 @@ pub enum Column {
     PowerCut,
     /// Every host restarts its member by way of `agent guard`.
     HostsGuarded,
+    /// Members are killed as they sync.
+    MemberKilledAtSync,
+    /// Members' disks take longer to sync.
+    DiskSlow,
+    /// Members neither hear the others nor are heard by them.
+    MemberCutOff,
+    /// What members tell each other arrives late.
+    LinkSlow,
     /// Members come and go between the steps; nothing goes wrong.
     MembersChange,
     Mixed,
@@ -66,7 +74,7 @@ pub enum Column {
 
 impl Column {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::None,
         Self::AgentKilled,
         Self::AgentLate,
@@ -76,6 +84,10 @@ impl Column {
         Self::MemberRestarted,
         Self::PowerCut,
         Self::HostsGuarded,
+        Self::MemberKilledAtSync,
+        Self::DiskSlow,
+        Self::MemberCutOff,
+        Self::LinkSlow,
         Self::MembersChange,
         Self::Mixed,
     ];
@@ -91,6 +103,10 @@ impl Column {
             Self::MemberRestarted => "member_restarted",
             Self::PowerCut => "power_cut",
             Self::HostsGuarded => "hosts_guarded",
+            Self::MemberKilledAtSync => "member_killed_at_sync",
+            Self::DiskSlow => "disk_slow",
+            Self::MemberCutOff => "member_cut_off",
+            Self::LinkSlow => "link_slow",
             Self::MembersChange => "members_change",
             Self::Mixed => "mixed",
         }

@@ -16,11 +16,13 @@ const ALONE: u64 = 60;
 const AMONG_OTHERS: u64 = 25;
 /// How many syncs of an agent's journal may be chosen from: a step has six, and a host one or two steps.
 const SYNCS: u64 = 8;
+/// How many syncs of one thread of a member may be chosen from: under load it has some ten in a second.
+const MEMBER_SYNCS: u64 = 30;
 /// How many events may be waited for until leadership is moved.
 const EVENTS: u64 = 12;
 
 /// The kinds of fault, in the order in which they are tried: first what fits into few steps.
-const KINDS: [Column; 8] = [
+const KINDS: [Column; 12] = [
     Column::PowerCut,
     Column::MemberRestarted,
     Column::MemberKilled,
@@ -28,8 +30,12 @@ const KINDS: [Column; 8] = [
     Column::LeaderMoved,
     Column::AgentKilled,
     Column::AgentLate,
-    // The last, so that plans keep the others that their seeds gave them.
+    // What came later is last, so that plans keep the others that their seeds gave them.
     Column::HostsGuarded,
+    Column::MemberKilledAtSync,
+    Column::DiskSlow,
+    Column::MemberCutOff,
+    Column::LinkSlow,
 ];
 
 /// Edits the plan as its cell wants. Where chance gave no fault at all, the first step that one fits gets it, so that a plan
@@ -88,6 +94,13 @@ fn trouble(kind: Column, step: &Step, host: Host, cast: &Cast, chance: &mut Chan
         Column::MemberRestarted => Trouble::MemberRestarted { member },
         Column::PowerCut => Trouble::PowerCut { member },
         Column::HostsGuarded => Trouble::HostsGuarded,
+        Column::MemberKilledAtSync => {
+            let back_after = millis(100, 2_000);
+            Trouble::MemberKilledAtSync { member, sync: 1 + chance.below(MEMBER_SYNCS) as usize, back_after }
+        }
+        Column::DiskSlow => Trouble::DiskSlow { member, by: millis(10, 200), lasts: millis(500, 5_000) },
+        Column::MemberCutOff => Trouble::MemberCutOff { member, lasts: millis(100, 4_000) },
+        Column::LinkSlow => Trouble::LinkSlow { member, by: millis(5, 100), lasts: millis(500, 5_000) },
         Column::LeaderMoved => Trouble::LeaderMoved { to: member, after: chance.below(EVENTS) as usize },
         Column::AgentLate => Trouble::AgentLate { host, by: millis(50, 1_500) },
         // Who comes and goes is in the cluster's keys, and in no journal.
@@ -121,8 +134,16 @@ pub fn fits(step: &Step, trouble: &Trouble, cast: &Cast) -> bool {
             stay.contains(to) && stay.len() >= 2 && is_quiet
         }
         (_, Action::Scale { .. } | Action::Replace { .. }) => false,
-        (Trouble::MemberKilled { member, .. } | Trouble::MemberPaused { member, .. }, _) => {
-            has_spare && stay.contains(member)
+        (
+            Trouble::MemberKilled { member, .. }
+            | Trouble::MemberPaused { member, .. }
+            | Trouble::MemberKilledAtSync { member, .. }
+            | Trouble::DiskSlow { member, .. },
+            _,
+        ) => has_spare && stay.contains(member),
+        // The way to it is laid when the cluster is.
+        (Trouble::MemberCutOff { member, .. } | Trouble::LinkSlow { member, .. }, _) => {
+            has_spare && cast.steady.contains(member)
         }
         (Trouble::MemberRestarted { member }, Action::Rest { .. }) => has_spare && stay.contains(member),
         // Its data is on a file system of its own, which is there from the beginning.
@@ -148,13 +169,17 @@ fn has_company(others: &[&Trouble], late: Host, of: usize) -> bool {
     already + 1 < of && !others.iter().any(|other| is_of_agent(other, late))
 }
 
-/// Whether a member is missing for a while.
+/// Whether a member is missing for a while, or late.
 fn takes_away(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::MemberKilled { .. }
         | Trouble::MemberPaused { .. }
         | Trouble::MemberRestarted { .. }
         | Trouble::HostsGuarded
+        | Trouble::MemberKilledAtSync { .. }
+        | Trouble::DiskSlow { .. }
+        | Trouble::MemberCutOff { .. }
+        | Trouble::LinkSlow { .. }
         | Trouble::PowerCut { .. } => true,
         Trouble::AgentKilled { .. }
         | Trouble::AgentCutShort { .. }

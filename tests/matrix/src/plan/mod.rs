@@ -97,6 +97,20 @@ pub enum Trouble {
     MemberRestarted { member: Host },
     /// Every host has its member restarted by `agent guard`, all at once.
     HostsGuarded,
+    /// A member is killed at one of its syncs, before agents begin, and started again.
+    MemberKilledAtSync {
+        member: Host,
+        /// Counted from the step's beginning for each of its threads, from 1.
+        sync: usize,
+        /// After how long it is started again.
+        back_after: Duration,
+    },
+    /// Each sync of a member takes longer, from the beginning of the step.
+    DiskSlow { member: Host, by: Duration, lasts: Duration },
+    /// A member neither hears the others nor is heard by them, from the beginning of the step; clients reach it.
+    MemberCutOff { member: Host, lasts: Duration },
+    /// What is sent between a member and the others arrives later, from the beginning of the step.
+    LinkSlow { member: Host, by: Duration, lasts: Duration },
     /// A member's host loses power, and with it whatever the member had not synced.
     PowerCut { member: Host },
 }

@@ -75,7 +75,7 @@ fn most_plans_go_back_in_the_middle_and_every_kind_of_fault_is_made() {
         let debug = format!("{:?}", fault.trouble);
         *kinds.entry(debug.split(' ').next().unwrap().to_owned()).or_insert(0) += 1;
     }
-    assert_eq!(kinds.len(), 9, "{kinds:?}");
+    assert_eq!(kinds.len(), 13, "{kinds:?}");
     assert!(kinds.values().all(|count| *count > 50), "{kinds:?}");
 }
 
@@ -92,6 +92,7 @@ fn no_two_faults_that_take_a_member_away_fit_into_one_step() {
     let roll = || Action::Forward { hosts: vec![0, 1], pace: Pace::Together };
     let late = |host| Trouble::AgentLate { host, by: ms };
     let agent = |host| Trouble::AgentKilled { host, sync: 1, moment: Moment::After };
+    let cut_off = |member| Trouble::MemberCutOff { member, lasts: ms };
     let moved = || Trouble::LeaderMoved { to: 0, after: 0 };
     let of = |step: &Step, size: usize| {
         let cast = Cast::of(step, &(0..size).collect::<Vec<_>>());
@@ -112,6 +113,10 @@ fn no_two_faults_that_take_a_member_away_fit_into_one_step() {
         (with(roll(), &[]), killed(0), 3, true),
         (with(roll(), &[]), killed(0), 2, false), // no quorum without it
         (with(roll(), &[killed(1)]), killed(0), 5, false),
+        (with(roll(), &[killed(1)]), cut_off(0), 5, false),
+        (with(roll(), &[cut_off(1)]), killed(0), 5, false),
+        (with(roll(), &[]), cut_off(0), 3, true),
+        (with(roll(), &[]), cut_off(0), 2, false),
         (with(roll(), &[killed(1)]), moved(), 3, false),
         (with(roll(), &[moved()]), killed(1), 3, false),
         (with(roll(), &[killed(1)]), agent(0), 3, true), // an agent is no member

@@ -88,6 +88,18 @@ impl fmt::Display for Trouble {
             Self::MemberPaused { member: who, lasts } => write!(f, "{} stands still for {}", member(*who), ms(lasts)),
             Self::HostsGuarded => write!(f, "every host restarts its member by way of `agent guard`, all at once"),
             Self::MemberRestarted { member: who } => write!(f, "{} is restarted by hand", member(*who)),
+            Self::MemberKilledAtSync { member: who, sync, back_after } => {
+                write!(f, "{} is killed at sync {sync} of a thread, and back after {}", member(*who), ms(back_after))
+            }
+            Self::DiskSlow { member: who, by, lasts } => {
+                write!(f, "each sync of {} takes {} more, for {}", member(*who), ms(by), ms(lasts))
+            }
+            Self::MemberCutOff { member: who, lasts } => {
+                write!(f, "{} is cut off from the others for {}", member(*who), ms(lasts))
+            }
+            Self::LinkSlow { member: who, by, lasts } => {
+                write!(f, "what {} sends and is sent comes {} late, for {}", member(*who), ms(by), ms(lasts))
+            }
             Self::PowerCut { member: who } => write!(f, "the host of {} loses power, and has it back", member(*who)),
         }
     }

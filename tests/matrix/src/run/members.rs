@@ -1,10 +1,16 @@
-//! What goes wrong with members: they are killed, stand still, are restarted by hand, or their hosts lose power.
+//! What goes wrong with members: they are killed, stand still, are slow or cut off, are restarted by hand, or their hosts lose
+//! power.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use lab::{
     Error, fault,
+    network::Network,
     process::Process,
+    syncs::Syncs,
     wait::{self, GENEROUS},
 };
 use rustix::process::Signal;
@@ -12,6 +18,9 @@ use tokio::task::block_in_place;
 
 use super::{agents, record::Record, stage::Stage};
 use crate::plan::{Fault, Host, Step, Trouble, tree};
+
+/// How long is waited for a member to sync so often.
+const SYNCS_LIMIT: Duration = Duration::from_secs(15);
 
 /// A member that is away, and how it comes back.
 pub(super) enum Away {
@@ -22,6 +31,14 @@ pub(super) enum Away {
     },
     Paused {
         process: Process,
+        lasts: Duration,
+    },
+    DiskSlow {
+        syncs: Syncs,
+        lasts: Duration,
+    },
+    /// The way between it and the others is not as it should be.
+    Far {
         lasts: Duration,
     },
 }
@@ -56,6 +73,39 @@ pub(super) async fn take_away(stage: &Stage, step: &Step, record: &Record) -> Re
                 block_in_place(|| stage.member(*member).end(Signal::TERM))?;
                 block_in_place(|| stage.member(*member).start())?;
             }
+            Trouble::MemberKilledAtSync { member, sync, back_after } => {
+                let process = stage.member(*member).process().ok_or("no process to kill")?;
+                match block_in_place(|| kill_at_sync(&process, *sync, &trace(stage, *member, step, fault))) {
+                    Ok(true) => {
+                        record.injected(step, fault, format!("process {} was killed", process.pid));
+                        away.push(Away::Killed { host: *member, back_after: *back_after });
+                    }
+                    Ok(false) => record.missed(step, fault, "no thread of it synced so often in time"),
+                    Err(why) => record.missed(step, fault, why.to_string()),
+                }
+            }
+            Trouble::DiskSlow { member, by, lasts } => {
+                let process = stage.member(*member).process().ok_or("no process to slow down")?;
+                match block_in_place(|| Syncs::slow(&process, *by, &trace(stage, *member, step, fault))) {
+                    Ok(syncs) => {
+                        record.injected(step, fault, format!("the syncs of process {} are held", process.pid));
+                        away.push(Away::DiskSlow { syncs, lasts: *lasts });
+                    }
+                    Err(why) => record.missed(step, fault, why.to_string()),
+                }
+            }
+            Trouble::MemberCutOff { member, lasts } => {
+                let Some(network) = &stage.network else { continue };
+                network.cut(*member);
+                record.injected(step, fault, "nothing passes between it and the others");
+                away.push(Away::Far { lasts: *lasts });
+            }
+            Trouble::LinkSlow { member, by, lasts } => {
+                let Some(network) = &stage.network else { continue };
+                network.delay(*member, *by);
+                record.injected(step, fault, "all that passes between it and the others is late");
+                away.push(Away::Far { lasts: *lasts });
+            }
             Trouble::HostsGuarded => {
                 agents::guarded(stage).await?;
                 record.injected(step, fault, "each host's guard ended with exit 0");
@@ -68,6 +118,15 @@ pub(super) async fn take_away(stage: &Stage, step: &Step, record: &Record) -> Re
         }
     }
     Ok(away)
+}
+
+fn kill_at_sync(process: &Process, sync: usize, trace: &Path) -> Result<bool, Error> {
+    Syncs::killed_at(process, sync, trace)?.has_killed(process, SYNCS_LIMIT)
+}
+
+/// Where strace writes what it sees of a member.
+fn trace(stage: &Stage, host: Host, step: &Step, fault: &Fault) -> PathBuf {
+    stage.member(host).dir.join(format!("trace-{}", fault.name(step)))
 }
 
 async fn kill(stage: &Stage, host: Host) -> Result<i32, Error> {
@@ -92,6 +151,14 @@ pub(super) async fn come_back(stage: &Stage, away: Vec<Away>, at_work: &[Host]) 
             Away::Paused { process, lasts } => {
                 tokio::time::sleep(lasts).await;
                 fault::thaw(&process)?;
+            }
+            Away::DiskSlow { syncs, lasts } => {
+                tokio::time::sleep(lasts).await;
+                block_in_place(|| syncs.end())?;
+            }
+            Away::Far { lasts } => {
+                tokio::time::sleep(lasts).await;
+                stage.network.iter().for_each(Network::repair);
             }
         }
     }

@@ -11,6 +11,7 @@ use lab::{
     client::Client,
     cluster::{Cluster, Layout, Member, Spec},
     mounted::Mounted,
+    network::Network,
     newcomer::place,
     playbook::Upgrade,
     ports::Ports,
@@ -52,6 +53,10 @@ pub(super) struct Stage {
     pub(super) ports: Vec<Ports>,
     /// The file systems that can lose power, by their member.
     pub(super) disks: BTreeMap<Host, Mounted>,
+    /// Where members are called by each other, where links are to fail.
+    doors: Option<Ports>,
+    /// Between the members that are there from the beginning, where links are to fail.
+    pub(super) network: Option<Network>,
     /// All that was acknowledged, of which samples are read back.
     pub(super) written: Written,
 }
@@ -66,7 +71,10 @@ impl Stage {
         record: &Record,
     ) -> Result<Self, Error> {
         let size = plan.cell.size;
-        let cluster = Cluster::laid_out(&Spec { size, dir: Some(folder.into()), ..Spec::new(from.clone()) })?;
+        let doors = is_through_a_network(plan).then(|| Ports::lease(size)).transpose()?;
+        let numbers = doors.as_ref().map(|doors| doors.numbers.clone());
+        let spec = Spec { size, dir: Some(folder.into()), doors: numbers, ..Spec::new(from.clone()) };
+        let cluster = Cluster::laid_out(&spec)?;
         let disks = disks(plan, &cluster.layout, record)?;
         let mut stage = Self {
             from: from.clone(),
@@ -78,6 +86,8 @@ impl Stage {
             newcomers: BTreeMap::new(),
             ports: Vec::new(),
             disks,
+            doors,
+            network: None,
             written: Written::default(),
         };
         stage.write_playbooks(None)?;
@@ -97,6 +107,11 @@ impl Stage {
     }
 
     pub(super) async fn start(&mut self, leader: Host) -> Result<(), Error> {
+        if let Some(doors) = &self.doors {
+            let ports = self.layout().members.iter().map(|member| member.peer_port);
+            let ways: Vec<_> = doors.numbers.iter().copied().zip(ports).collect();
+            self.network = Some(Network::start(self.layout(), &ways).await?);
+        }
         self.cluster.begin().await?;
         if self.size() > 1 {
             self.layout().make_leader(self.member(leader)).await?;
@@ -157,6 +172,12 @@ impl Stage {
         }
         standing
     }
+}
+
+/// Whether members are to be cut off from each other, or far.
+fn is_through_a_network(plan: &Plan) -> bool {
+    let mut faults = plan.steps.iter().flat_map(|step| &step.faults);
+    faults.any(|fault| matches!(fault.trouble, Trouble::MemberCutOff { .. } | Trouble::LinkSlow { .. }))
 }
 
 /// A file system of its own for the data of each member whose host loses power; where none can be mounted the fault is
