@@ -102,24 +102,30 @@ impl Requests {
 /// # Errors
 /// [`Unread`]
 pub fn replayed(snapshots: &Path, log: &Path) -> Result<Replayed, Unread> {
-    again(|| {
-        let (snapshots, log) = (Folder::open(snapshots)?, Folder::open(log)?);
-        let mut left = MAX_LOG;
-        let mut newest_first = snapshots.names(".snap")?;
-        newest_first.reverse();
-        for name in newest_first.iter().take(MAX_SNAPSHOTS) {
-            let Some(snapshot) = Snapshot::read(&content(&snapshots, name)?) else { continue };
-            // One that the log does not know yet counts for no start.
-            let Some(requests) = behind(&log, snapshot.at, &mut left)? else { continue };
-            let store = snapshot.store.ok_or(Unread::NotUnderstood)?;
-            return Ok(requests.behind(store.has_content));
-        }
-        if newest_first.len() > MAX_SNAPSHOTS {
-            return Err(Unread::NotUnderstood);
-        }
-        let requests = behind(&log, Position::default(), &mut left)?.ok_or(Unread::Damaged)?;
-        Ok(requests.behind(false))
-    })
+    again(|| replayed_once(snapshots, log))
+}
+
+/// The same, whether or not a file was being written, or deleted, at that very moment.
+///
+/// # Errors
+/// [`Unread`]
+pub fn replayed_once(snapshots: &Path, log: &Path) -> Result<Replayed, Unread> {
+    let (snapshots, log) = (Folder::open(snapshots)?, Folder::open(log)?);
+    let mut left = MAX_LOG;
+    let mut newest_first = snapshots.names(".snap")?;
+    newest_first.reverse();
+    for name in newest_first.iter().take(MAX_SNAPSHOTS) {
+        let Some(snapshot) = Snapshot::read(&content(&snapshots, name)?) else { continue };
+        // One that the log does not know yet counts for no start.
+        let Some(requests) = behind(&log, snapshot.at, &mut left)? else { continue };
+        let store = snapshot.store.ok_or(Unread::NotUnderstood)?;
+        return Ok(requests.behind(store.has_content));
+    }
+    if newest_first.len() > MAX_SNAPSHOTS {
+        return Err(Unread::NotUnderstood);
+    }
+    let requests = behind(&log, Position::default(), &mut left)?.ok_or(Unread::Damaged)?;
+    Ok(requests.behind(false))
 }
 
 /// Whether anything in the log, as far as there are files of it, was asked by the v2 API.

@@ -159,7 +159,7 @@ impl<'a> Records<'a> {
             Kind::Checksum => self.checksum = checksum,
             _ => {
                 let now = crc32c::crc32c_append(self.checksum, &data);
-                if now != checksum {
+                if now != checksum && !cfg!(fuzzing) {
                     return None;
                 }
                 self.checksum = now;

@@ -1,17 +1,24 @@
-//! Every decoder of the node that is given what others have written: the log and the snapshot on its disk, what other members
-//! say, and what clients ask. Whatever the bytes are, the answer is a value or an error, and what was read is the same when it is
-//! written and read again.
+//! Every decoder that is given what others have written. Of the node: the log and the snapshot on its disk, what other members
+//! say, and what clients ask. Of the agent: a member's database, its files, its settings, playbooks, and events. Whatever the bytes are, the
+//! answer is a value or an error; and what the node has read is the same when it is written and read again.
 //!
 //! `scripts/fuzz` has libFuzzer look for bytes that reach new code; the tests here give each decoder its seeds, changed a little.
 
 #![allow(clippy::unwrap_used, reason = "a tool of tests")]
 
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+
 mod connection;
+mod database;
 mod entry;
 mod log;
+mod member_files;
 mod peer;
 mod request;
 mod snapshot;
+mod text;
 
 /// A decoder, and bytes to begin with.
 pub struct Decoder {
@@ -20,14 +27,26 @@ pub struct Decoder {
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-pub const DECODERS: [Decoder; 6] = [
+pub const DECODERS: [Decoder; 11] = [
     Decoder { name: "connection", decode: connection::decode, seeds: connection::seeds },
+    Decoder { name: "database", decode: database::decode, seeds: database::seeds },
     Decoder { name: "entry", decode: entry::decode, seeds: entry::seeds },
+    Decoder { name: "events", decode: text::events, seeds: text::events_seeds },
     Decoder { name: "log", decode: log::decode, seeds: log::seeds },
+    Decoder { name: "member-files", decode: member_files::decode, seeds: member_files::seeds },
     Decoder { name: "peer", decode: peer::decode, seeds: peer::seeds },
+    Decoder { name: "playbook", decode: text::playbook, seeds: text::playbook_seeds },
     Decoder { name: "request", decode: request::decode, seeds: request::seeds },
+    Decoder { name: "settings", decode: text::settings, seeds: text::settings_seeds },
     Decoder { name: "snapshot", decode: snapshot::decode, seeds: snapshot::seeds },
 ];
+
+/// What a test of the agent keeps packed.
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    bytes
+}
 
 /// Messages one after the other, each behind its length.
 fn delimited(mut bytes: &[u8]) -> Vec<Vec<u8>> {

@@ -31,5 +31,5 @@ fn read(bytes: &Bytes) {
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
-    crate::delimited(include_bytes!("../../tests/golden/entries-1.bin"))
+    crate::delimited(include_bytes!("../../../node/tests/golden/entries-1.bin"))
 }

@@ -63,8 +63,8 @@ fn sealed(segment: u64, bytes: &[u8]) -> Vec<u8> {
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
-    const FIRST: &[u8] = include_bytes!("../../wal/tests/golden/format-1/0000000000000001.wal");
-    const SECOND: &[u8] = include_bytes!("../../wal/tests/golden/format-1/0000000000000002.wal");
+    const FIRST: &[u8] = include_bytes!("../../../node/wal/tests/golden/format-1/0000000000000001.wal");
+    const SECOND: &[u8] = include_bytes!("../../../node/wal/tests/golden/format-1/0000000000000002.wal");
     let records = |segment: &[u8]| {
         let end = segment.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         segment[..end.next_multiple_of(4)].to_vec()

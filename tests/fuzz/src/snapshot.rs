@@ -51,9 +51,9 @@ fn state(bytes: &[u8]) {
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
-    const HEAD: &[u8] = include_bytes!("../../tests/golden/state-head-1.bin");
-    const STATE: &[u8] = include_bytes!("../../tests/golden/state-1.bin");
-    const SNAPSHOT: &[u8] = include_bytes!("../../consensus/tests/golden/snapshot-1.snap");
+    const HEAD: &[u8] = include_bytes!("../../../node/tests/golden/state-head-1.bin");
+    const STATE: &[u8] = include_bytes!("../../../node/tests/golden/state-1.bin");
+    const SNAPSHOT: &[u8] = include_bytes!("../../../node/consensus/tests/golden/snapshot-1.snap");
     let empty = State::default().snapshot(Form::FIRST).collect::<Vec<_>>().concat();
     vec![[&[1], HEAD, STATE].concat(), [&[1][..], &empty].concat(), [&[0], SNAPSHOT].concat()]
 }

@@ -9,7 +9,7 @@ pub fn decode(bytes: &[u8]) {
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
-    let messages = crate::delimited(include_bytes!("../../consensus/tests/golden/messages-1.bin"));
+    let messages = crate::delimited(include_bytes!("../../../node/consensus/tests/golden/messages-1.bin"));
     let of_every_kind =
         messages.iter().flat_map(|message| (0..KINDS).map(move |kind| [&[kind], &message[..]].concat()));
     let around = node::peer::seeds().into_iter().map(|seed| [&[seed[0] + KINDS], &seed[1..]].concat());
