@@ -20,17 +20,14 @@ def skip_minor_37(bins):
 
 
 def hop_too_fast_37(bins):
-    """With 8 MB of log, so that a second start on 3.6 makes no snapshot that 3.7 can go on from."""
+    """As a loop does it that waits for the cluster version alone."""
     with Cluster(bins).up("3.5.30") as cluster:
-        for at in range(300):
-            must(cluster.ctl(cluster.members[0], "3.5.30", "put", f"k{at}", "x" * 27_000).returncode == 0, "a put")
-        cluster.again(cluster.members[0], "3.5.30")
+        for at in range(10):
+            must(cluster.ctl(cluster.members[0], "3.5.30", "put", f"k{at}", "x").returncode == 0, "a put")
         cluster.again(cluster.members[0], "3.6.14")
         cluster.serves("3.6.14")
         version = lambda: '"etcdcluster":"3.6.0"' in get(cluster.members[0].client + "/version")[1]
         until("cluster version 3.6", version)
-        cluster.again(cluster.members[0], "3.6.14")
-        cluster.serves("3.6.14")
         fails(cluster, cluster.again(cluster.members[0], "3.7.1"), "unmarshal should never fail")
 
 
