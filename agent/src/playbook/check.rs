@@ -38,38 +38,44 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
     units_are_each_nodes_own(playbook)?;
     files_are_each_nodes_own(playbook)?;
     one_file_for_each_path(playbook)?;
-    an_upgrade_leads_up(playbook)?;
+    it_leads_to_its_side(playbook)?;
     a_stall_outlasts_a_step(playbook)?;
     nothing_to_finalize_in_one_release(playbook)?;
     peer_urls_are_each_nodes_own(playbook)?;
     data_is_each_nodes_own(playbook)
 }
 
-/// An upgrade that leads down would be refused with the cluster at hand alone. A downgrade that leads up is left to that: how far
-/// down a cluster may go depends on it, too.
-fn an_upgrade_leads_up(playbook: &Playbook) -> Result<(), Misfit> {
-    let Kind::Upgrade(hops) = &playbook.kind else { return Ok(()) };
+/// A way that leads to the other side would be refused with the cluster at hand alone.
+fn it_leads_to_its_side(playbook: &Playbook) -> Result<(), Misfit> {
+    let (hops, is_up) = match &playbook.kind {
+        Kind::Upgrade(hops) => (hops, true),
+        Kind::Downgrade(hops) => (hops, false),
+        _ => return Ok(()),
+    };
     let (from, to) = (&hops.first().from, &hops.last().to.0);
     // A pre-release matches only what names it, and so nothing that is tried here; one of another major is another question.
     let names_another = |comparator: &semver::Comparator| !comparator.pre.is_empty() || comparator.major != to.major;
     if !to.pre.is_empty() || from.comparators.iter().any(names_another) {
         return Ok(());
     }
-    let mut below = (0..=to.minor).flat_map(|minor| (0..HIGHEST_PATCH).map(move |patch| (minor, patch)));
-    let leads_up = below.any(|(minor, patch)| {
+    let minors = if is_up { 0..=to.minor } else { to.minor..=HIGHEST_MINOR };
+    let mut releases = minors.flat_map(|minor| (0..HIGHEST_PATCH).map(move |patch| (minor, patch)));
+    let leads_there = releases.any(|(minor, patch)| {
         let release = semver::Version::new(to.major, minor, patch);
-        release <= *to && from.matches(&release)
+        (if is_up { release <= *to } else { release >= *to }) && from.matches(&release)
     });
-    match leads_up {
+    let (side, expected) = match is_up {
+        true => ("above", "a higher release, or `kind: Downgrade`"),
+        false => ("below", "a lower release, or `kind: Upgrade`"),
+    };
+    match leads_there {
         true => Ok(()),
-        false => {
-            let problem = format!("every release that `from` allows is above {to}");
-            Err(Misfit::at([Key("to")], problem, "a higher release, or `kind: Downgrade`"))
-        }
+        false => Err(Misfit::at([Key("to")], format!("every release that `from` allows is {side} {to}"), expected)),
     }
 }
 
-/// A patch that `from` may name is lower.
+/// A minor, or a patch, that `from` may name is lower.
+const HIGHEST_MINOR: u64 = 100;
 const HIGHEST_PATCH: u64 = 1000;
 
 /// Others see no progress while a member becomes ready and is watched for a while, nor while it is put back and becomes

@@ -145,6 +145,7 @@ fn cluster() {
             ("http://10.0.0.2:2379", "http://10.0.0.2"),
             ("http://10.0.0.2:2379", "\"http://[::1]\""),
             ("http://10.0.0.2:2379", "\"http://2001:db8::1:2379\""),
+            ("http://10.0.0.2:2379", "\"http://10.0.0.2:2379,http://10.0.0.3:2379\""),
             ("http://10.0.0.2:2379", "http://10.0.0.2:0"),
             ("http://10.0.0.2:2379", "http://10.0.0.2:2379/v3"),
             ("http://10.0.0.2:2379", "http://me@10.0.0.2:2379"),
@@ -162,12 +163,16 @@ fn cluster() {
 
 #[test]
 fn kind_downgrade() {
-    let down = SOUND.replace("kind: Upgrade", "kind: Downgrade");
+    let down = SOUND.replace("kind: Upgrade", "kind: Downgrade").replace("to: 3.6.14", "to: 3.5.32");
     assert!(parse(&down).is_ok());
     golden(
         "kind_downgrade",
         &down,
-        &[("to: 3.6.14", "to: 3.4.44"), ("kind: Downgrade", "restart: { id: x }\nkind: Downgrade")],
+        &[
+            ("to: 3.5.32", "to: 3.4.44"),
+            ("to: 3.5.32", "to: 3.6.14"),
+            ("kind: Downgrade", "restart: { id: x }\nkind: Downgrade"),
+        ],
     );
 }
 
@@ -178,6 +183,8 @@ fn kind() {
         SOUND,
         &[
             ("to: 3.6.14", "to: 3.5.30"),
+            ("etcd-v{{version}}.tar.gz", "etcd-v{version}.tar.gz"),
+            ("binary: /opt/1/current", "binary: ~/current"),
             ("apiVersion: baton/v1\n", ""),
             ("baton/v1", "apps/v1"),
             ("kind: Upgrade\n", ""),

@@ -34,6 +34,8 @@ fn made(group: Option<&Field>, kind: &str, runtime: &str, is_full: bool) -> Valu
     for row in rows.filter(|row| is_full || row.is_required_for(kind)) {
         let value = match (row.path, row.shape) {
             ("kind", _) => json!(kind),
+            // What the table shows leads up.
+            ("from", _) if kind == "Downgrade" => json!(">=3.7, <3.8"),
             ("nodes[].runtime.kind", _) => json!(runtime),
             (_, Shape::Group) => self::made(Some(row), kind, runtime, is_full),
             (_, Shape::Groups(_)) => json!([self::made(Some(row), kind, runtime, is_full)]),

@@ -39,6 +39,12 @@ fn endpoint_list(tree: &Tree) -> Result<Vec<String>, Fault> {
 /// `http://host:port` or `https://host:port`, nothing after it.
 fn base_url(tree: &Tree) -> Result<String, Fault> {
     let text = tree.text(URL)?;
+    if text.contains(',') {
+        return Err(tree.fault(
+            format!("`{text}` has more than one URL in it"),
+            "a list with a text for each: `[\"http://a:2379\", \"http://b:2379\"]`",
+        ));
+    }
     let Some((scheme, rest)) = text.split_once("://") else {
         return Err(tree.fault(
             format!("`{text}` has no scheme"),

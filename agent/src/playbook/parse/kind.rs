@@ -168,7 +168,11 @@ fn executable(tree: &Tree, to: &Release) -> Result<String, Fault> {
 
 /// A text in which `{{version}}` is `to`.
 fn for_release(tree: &Tree, expected: &str, to: &Release) -> Result<String, Fault> {
-    let text = value::templated(tree, tree.text(expected)?, &[Name::Version])?;
+    let text = tree.text(expected)?;
+    if text.contains("{version}") && !text.contains("{{version}}") {
+        return Err(tree.fault(format!("`{{version}}` in `{text}`"), "`{{version}}`, where the release is to stand"));
+    }
+    let text = value::templated(tree, text, &[Name::Version])?;
     let context = Context { version: to, node: "", binary: None, initial_cluster: "" };
     template::expand(text, &context).map_err(|error| tree.fault(error.to_string(), expected))
 }

@@ -180,6 +180,11 @@ fn hooks(tree: &Tree, folder: &Path, templates: &[Name]) -> Result<Hooks, Fault>
     let fields = Fields::of(tree, "`hooks`", &["before_node", "after_node"])?;
     let read = |tree: &Tree| {
         let hooks = tree.list("a list of argv lists, such as `[[\"/usr/local/bin/silence\", \"{{node}}\"]]`")?;
+        if let Some(word) = hooks.iter().find(|hook| hook.text("").is_ok()) {
+            let expected =
+                "a list of argv lists, with one more pair of brackets: `[[\"/usr/local/bin/silence\", \"{{node}}\"]]`";
+            return Err(word.fault("a word, where a whole argv list stands", expected));
+        }
         hooks.iter().map(|hook| value::argv(hook, folder, templates)).collect::<Result<Vec<_>, _>>()
     };
     Ok(Hooks {

@@ -26,6 +26,9 @@ pub(super) fn path(tree: &Tree, folder: &Path) -> Result<PathBuf, Fault> {
         let expected = "a path as it is; templates are for argv lists, `env` and `artifact`";
         return Err(tree.fault("a template in a path", expected));
     }
+    if text.starts_with('~') {
+        return Err(tree.fault(format!("`~` in `{text}`, which only a shell puts a folder for"), "the whole path"));
+    }
     Ok(absolute(folder, text))
 }
 
