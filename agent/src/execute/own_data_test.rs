@@ -117,6 +117,7 @@ async fn a_newcomer_without_a_name_yet_is_known_by_its_data() {
         role: Role::Learner,
         client_urls: Vec::new(),
         unused: Vec::new(),
+        serves_at_a_peer_url: false,
     };
     let other = MemberId(member.0 ^ 1);
     for (may_join, data, list, is_known) in [

@@ -57,7 +57,7 @@ impl OwnNode {
             Some(met) => Err(ActError::KnownHazard {
                 node: self.node.name.clone(),
                 id: met.hazard.id,
-                shown: met.words().map_or_else(String::new, |by| format!(", whose database shows it by {by}")),
+                shown: met.words().map_or_else(String::new, |by| format!(", which shows it by {by}")),
             }),
             None => Ok(Looked::Fit),
         }

@@ -106,7 +106,8 @@ pub enum Proof {
 }
 
 /// What the agent sees to besides what the releases decide: `execute/certificates.rs`, `execute/data_dir.rs`, `execute/v2_api.rs`, `execute/releases.rs`, `execute/lost_settings.rs`,
-/// `execute/next_start.rs`, /// `plan/rules/differing.rs`, `plan/rules/busy.rs`, `plan/in_store.rs`, `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
+/// `execute/next_start.rs`,
+/// `plan/rules/differing.rs`, `plan/rules/busy.rs`, `plan/in_store.rs`, `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
 const SEEN_TO: &[&str] = &[
     "hop-too-fast-37",
     "flags-gone-35",
@@ -115,6 +116,7 @@ const SEEN_TO: &[&str] = &[
     "flags-gone-38",
     "down-flags-36-35",
     "old-binary-after-rise",
+    "newer-data-dir",
     "down-wal-newer",
     "down-cancels-itself",
     "add-while-one-down",
@@ -127,7 +129,10 @@ const SEEN_TO: &[&str] = &[
     "zombie-members",
     "member-only-v2",
     "learner-returns",
+    "peer-url-clients",
     "auth-34-35",
+    "auth-not-loaded",
+    "auth-start-panic",
     "down-auth-35-34",
     "v2-content-snap",
     "v2-content-wal",

@@ -201,7 +201,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     .act(Tell, "set what must stay")
     .known(&[Seen, Guide], &["etcd guide upgrade_3_6"]),
     Hazard::way("peer-url-clients", "<3.6.0", ">=3.6.0", "clients that speak to the peer port are refused")
-        .when(Members, "a client URL is a peer URL, or somebody else is connected to that port")
+        .when(Members, "a client URL is a peer URL, or somebody else is connected to that port, which the agent does not see")
         .act(Refuse, "have clients use the client URL")
         .known(&[Seen, Source], &["etcd#13565"]),
     Hazard::way(

@@ -98,7 +98,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
         .act(Warn, "take 3.4.8 or later")
         .known(&[Source], &["etcd#11651", "etcd#11652"]),
     Hazard::way("auth-not-loaded", "*", "=3.4.20", "users are not loaded at the start")
-        .when(Members, "authentication is on")
+        .when(Store, "authentication is on")
         .act(Refuse, "take another patch")
         .known(&[Source], &["etcd#14409", "etcd#14410"]),
     Hazard::run(
@@ -110,7 +110,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
     .act(Warn, "take a later patch; restart that member")
     .known(&[Source], &["etcd#14571", "etcd#14648"]),
     Hazard::way("auth-start-panic", "*", "=3.5.3", "panics at its start")
-        .when(Members, "authentication is on")
+        .when(Store, "authentication is on")
         .act(Refuse, "take another patch")
         .known(&[Source], &["etcd#13946"]),
     Hazard::way(

@@ -43,6 +43,8 @@ pub struct Listed {
     pub client_urls: Vec<String>,
     /// What else it advertises, and why that is not asked: a sentence each.
     pub unused: Vec<String>,
+    /// Whether a URL of these is one at which it serves other members, too.
+    pub serves_at_a_peer_url: bool,
 }
 
 impl Listed {
@@ -235,7 +237,14 @@ mod tests {
 
     fn member(id: u64, role: Role, urls: &[&str]) -> Listed {
         let client_urls = urls.iter().map(|url| (*url).to_owned()).collect();
-        Listed { id: MemberId(id), name: format!("m{id}"), role, client_urls, unused: Vec::new() }
+        Listed {
+            id: MemberId(id),
+            name: format!("m{id}"),
+            role,
+            client_urls,
+            unused: Vec::new(),
+            serves_at_a_peer_url: false,
+        }
     }
 
     #[test]

@@ -61,7 +61,10 @@ fn listed(member: ListedOnWire, has_tls: bool) -> Result<Listed, String> {
         let end = (0..=MAX_NAME).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
         name.truncate(end);
     }
-    Ok(Listed { id, name, role, client_urls, unused })
+    let scheme = if has_tls { "https" } else { "http" };
+    let is_client_url = |url: &String| client_urls.contains(&normal_form(url, scheme));
+    let serves_at_a_peer_url = member.peer_urls.iter().any(is_client_url);
+    Ok(Listed { id, name, role, client_urls, unused, serves_at_a_peer_url })
 }
 
 /// The URL in its one spelling, or why it is not used.
@@ -102,6 +105,21 @@ mod tests {
     fn member(id: u64, name: &str, urls: &[&str]) -> ListedOnWire {
         let client_urls = urls.iter().map(|url| (*url).to_owned()).collect();
         ListedOnWire { id, name: name.to_owned(), client_urls, ..Default::default() }
+    }
+
+    #[test]
+    fn a_member_may_say_that_it_serves_clients_where_it_serves_members() {
+        for (peer, has_tls, expected) in [
+            ("http://h:2380", false, false),
+            ("http://h:2379/", false, true),
+            ("https://h:2379", true, true),
+            ("", false, false),
+        ] {
+            let mut one = member(1, "m1", &["h:2379"]);
+            one.peer_urls = vec![peer.to_owned()];
+            let found = members(vec![one], has_tls).unwrap();
+            assert_eq!(found[0].serves_at_a_peer_url, expected, "{peer}");
+        }
     }
 
     #[test]

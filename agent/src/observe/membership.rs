@@ -110,7 +110,7 @@ mod tests {
             let id = MemberId(word.trim_end_matches(char::is_alphabetic).parse().unwrap());
             let role = if word.ends_with('l') { Role::Learner } else { Role::Voter };
             let name = if word.ends_with('x') { "x".to_owned() } else { format!("m{}", id.0) };
-            Listed { id, name, role, client_urls: vec![url(id.0)], unused: vec![] }
+            Listed { id, name, role, client_urls: vec![url(id.0)], unused: vec![], serves_at_a_peer_url: false }
         };
         (by, members.split_whitespace().map(member).collect())
     }

@@ -365,7 +365,14 @@ mod tests {
         let address = "http://a".to_owned();
         let seen = Seen { id: MemberId(1), status: proto::etcdserverpb::StatusResponse::default() };
         let look = |role| Look {
-            listed: Listed { id: MemberId(1), name: "m1".into(), role, client_urls: vec![], unused: vec![] },
+            listed: Listed {
+                id: MemberId(1),
+                name: "m1".into(),
+                role,
+                client_urls: vec![],
+                unused: vec![],
+                serves_at_a_peer_url: false,
+            },
             reached: Ok(Reached { address: address.clone(), seen: seen.clone(), details: None }),
             disputed: None,
         };
@@ -398,6 +405,7 @@ mod tests {
             role: Role::Voter,
             client_urls: vec![url(id)],
             unused: vec![],
+            serves_at_a_peer_url: false,
         };
         let members: Vec<_> = (1..=3).map(listed).collect();
         let found = |(address, id): (&str, u64)| Found {

@@ -94,7 +94,7 @@ mod tests {
             let role = if who.ends_with('l') { Role::Learner } else { Role::Voter };
             let id = MemberId(who.trim_end_matches('l').parse().unwrap());
             let client_urls = urls.split(',').filter(|url| !url.is_empty()).map(str::to_owned).collect();
-            Listed { id, name: String::new(), role, client_urls, unused: vec![] }
+            Listed { id, name: String::new(), role, client_urls, unused: vec![], serves_at_a_peer_url: false }
         };
         text.split_whitespace().map(member).collect()
     }

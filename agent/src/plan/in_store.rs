@@ -1,4 +1,4 @@
-//! What of the catalogue one member's database shows, against the members that it lists: 3.6 believes the database alone, and earlier
+//! What of the catalogue one member's database and the members that it lists show, the one against the other: 3.6 believes the database alone, and earlier
 //! releases answer by their old store. Source: etcd#20967, etcd#19557.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,16 @@ impl Met {
 }
 
 /// Those that a database shows.
-const SHOWN: [&str; 5] = ["zombie-members", "member-only-v2", "learner-returns", "auth-34-35", "down-auth-35-34"];
+const SHOWN: [&str; 8] = [
+    "zombie-members",
+    "member-only-v2",
+    "learner-returns",
+    "peer-url-clients",
+    "auth-34-35",
+    "auth-not-loaded",
+    "auth-start-panic",
+    "down-auth-35-34",
+];
 
 /// Whether anything that a database may show matters on this way, and it is to be read.
 pub fn is_asked(from: &Release, to: &Release) -> bool {
@@ -45,12 +54,15 @@ pub fn met(told: &Told, from: &Release, to: &Release) -> Vec<Met> {
         is_learner_again.then_some(*id)
     };
     let learners: Vec<_> = stored.iter().filter_map(was_promoted).collect();
+    let at_peer_urls =
+        told.listed.iter().filter(|member| member.serves_at_a_peer_url).map(|member| member.id).collect();
     let found = |members: &Vec<MemberId>| Some(members.clone()).filter(|members| !members.is_empty());
     let shown = |id: &str| match id {
         "zombie-members" => found(&only_stored),
         "member-only-v2" => found(&only_listed),
         "learner-returns" => found(&learners),
-        // The two of authentication.
+        "peer-url-clients" => found(&at_peer_urls),
+        // Those of authentication.
         _ => told.content.auth_is_on.then(Vec::new),
     };
     ahead(from, to).filter_map(|hazard| Some(Met { hazard, members: shown(hazard.id)? })).collect()
@@ -79,7 +91,14 @@ mod tests {
     }
 
     fn listed((id, role): (MemberId, Role)) -> Listed {
-        Listed { id, name: String::new(), role, client_urls: Vec::new(), unused: Vec::new() }
+        Listed {
+            id,
+            name: String::new(),
+            role,
+            client_urls: Vec::new(),
+            unused: Vec::new(),
+            serves_at_a_peer_url: false,
+        }
     }
 
     #[test]
@@ -104,6 +123,9 @@ mod tests {
             ),
             ("1", "1", true, "3.4.45", "3.5.33", vec![("auth-34-35", vec![])]),
             ("1", "1", true, "3.5.21", "3.5.33", vec![]),
+            ("1", "1", true, "3.4.10", "3.4.20", vec![("auth-not-loaded", vec![])]),
+            ("1", "1", true, "3.5.21", "3.5.3", vec![]),
+            ("1", "1", true, "3.5.1", "3.5.3", vec![("auth-start-panic", vec![])]),
             ("1", "1", true, "3.5.33", "3.4.45", vec![("down-auth-35-34", vec![])]),
             ("1", "1", true, "3.6.14", "3.5.33", vec![]),
             ("1", "1", true, "3.5.33", "3.6.14", vec![]),
@@ -118,6 +140,14 @@ mod tests {
             assert!(expected.is_empty() || is_asked(&from, &to));
         }
         let release = |text: &str| text.parse::<Release>().unwrap();
+        let mut both: Vec<_> = members("1 2").into_iter().map(listed).collect();
+        both[1].serves_at_a_peer_url = true;
+        let told = Told { listed: both, content: Content { members: members("1 2"), auth_is_on: false } };
+        let found = met(&told, &release("3.5.33"), &release("3.6.14"));
+        assert_eq!(
+            found.iter().map(|met| (met.hazard.id, met.words())).collect::<Vec<_>>(),
+            [("peer-url-clients", Some(MemberId(2).to_string()))]
+        );
         assert!(!is_asked(&release("3.6.14"), &release("3.7.1")), "nothing that it shows matters there");
     }
 }

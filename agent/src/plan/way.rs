@@ -215,8 +215,14 @@ mod tests {
     fn found(from: &str, releases: &str, stored: &[u64]) -> Vec<String> {
         let (mut seen, path) = (view("1+"), path(releases).unwrap());
         with_release(&mut seen, 0, from);
-        let listed =
-            Listed { id: MemberId(1), name: String::new(), role: Role::Voter, client_urls: vec![], unused: vec![] };
+        let listed = Listed {
+            id: MemberId(1),
+            name: String::new(),
+            role: Role::Voter,
+            client_urls: vec![],
+            unused: vec![],
+            serves_at_a_peer_url: false,
+        };
         let members = stored.iter().map(|id| (MemberId(*id), Role::Voter)).collect();
         let told = Told { listed: vec![listed], content: Content { members, auth_is_on: false } };
         let (nobody, told) = (BTreeSet::new(), BTreeMap::from([(MemberId(1), told)]));
@@ -259,6 +265,7 @@ mod tests {
             role: Role::Voter,
             client_urls: Vec::new(),
             unused: Vec::new(),
+            serves_at_a_peer_url: false,
         });
         let members: BTreeMap<_, _> = all.into_iter().chain([MemberId(9)]).map(|id| (id, Role::Voter)).collect();
         let told = Told { listed: listed.to_vec(), content: Content { members, auth_is_on: false } };

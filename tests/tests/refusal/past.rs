@@ -94,7 +94,7 @@ async fn members_that_a_restore_left_are_found_before_they_come_back() {
     clear(&case, &case.to.release.to_string(), &["--via", &sound.release.to_string()]).await;
     let case = case.strategy(&["accept_hazards: [floor-36]"]);
     let mut rollout = case.begin().await;
-    refused_by_each(&rollout, &["zombie-members, of m", "whose database shows it by "]).await;
+    refused_by_each(&rollout, &["zombie-members, of m", "which shows it by "]).await;
 
     // Where it could not be read, nobody knows: a host without room for it takes nobody down either.
     let own = rollout.member(0).state_dir();

@@ -142,7 +142,7 @@ impl Checked<'_> {
             names.sort();
             match by.is_empty() {
                 true => names.join(", "),
-                false => format!("{}, whose database shows it by {}", names.join(", "), list(by)),
+                false => format!("{}, which shows it by {}", names.join(", "), list(by)),
             }
         };
         alike.into_iter().map(one).collect::<Vec<_>>().join("; ")
