@@ -10,6 +10,7 @@ use std::{
 };
 
 use proto::{MemberId, Revision};
+use tokio::net::TcpStream;
 
 use super::{Execution, as_event, error::ActError, node::OwnNode, process_member::says};
 use crate::{
@@ -39,6 +40,8 @@ const SURVEYS: usize = 4;
 const ENDS_AT_ONCE: Duration = Duration::from_secs(1);
 /// Between two tries to learn what a call has come to.
 const ASKED_AGAIN: Duration = Duration::from_millis(500);
+/// How long a newcomer has to take a connection.
+const REACHED_WITHIN: Duration = Duration::from_secs(3);
 /// How long a former member that was told of its removal may take to end by itself, and between two looks whether it has.
 const ENDS_BY_ITSELF: Duration = Duration::from_secs(10);
 const ENDED_YET: Duration = Duration::from_millis(50);
@@ -132,6 +135,11 @@ impl Execution<'_> {
         if change == RoleChange::Leave {
             self.host.removed.push(member);
         }
+        if change == RoleChange::Promote
+            && let Some(why) = self.is_not_reached(member).await
+        {
+            return Event::Failed(why.into());
+        }
         let observer = &self.cluster.observer;
         let sent = match change {
             RoleChange::Promote => observer.promote(leader, member).await,
@@ -148,6 +156,21 @@ impl Execution<'_> {
             Changed::Refused(why) => Event::Failed(why.into()),
             Changed::Unknown(why) => self.not_known(&why).await,
         }
+    }
+
+    /// A learner that called the leader itself is sent its entries all the same, but as a voter it must be reached, and nobody is added
+    /// while it is not.
+    async fn is_not_reached(&self, member: MemberId) -> Option<String> {
+        let listed = self.cluster.observer.peer_urls().await.ok()?;
+        let urls = listed.get(&member).filter(|urls| !urls.is_empty())?;
+        let mut last = None;
+        for url in urls {
+            match reached(url).await {
+                Ok(()) => return None,
+                Err(error) => last = Some(format!("nobody answers at {url}, its peer URL, from this host: {error}")),
+            }
+        }
+        last.map(|why| format!("{why}; correct `peer_urls` and its --listen-peer-urls, or open the way there"))
     }
 
     /// What came of it the next look shows.
@@ -236,6 +259,18 @@ impl Execution<'_> {
 
     fn own(&self, at: usize) -> Result<&OwnNode, ActError> {
         self.host.nodes.get(at).ok_or_else(|| "this host has no such seat".into())
+    }
+}
+
+/// Whether a connection is taken there; what would be said over it is between members.
+async fn reached(url: &str) -> std::io::Result<()> {
+    let address =
+        reqwest::Url::parse(url).ok().and_then(|url| Some((url.host_str()?.to_owned(), url.port_or_known_default()?)));
+    let Some((host, port)) = address else { return Ok(()) };
+    let host = host.trim_matches(['[', ']']).to_owned();
+    match tokio::time::timeout(REACHED_WITHIN, TcpStream::connect((host, port))).await {
+        Ok(connected) => connected.map(drop),
+        Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
     }
 }
 

@@ -17,6 +17,9 @@ const CALL: Duration = Duration::from_secs(8);
 /// etcd's words for what was done before (etcd, `api/v3rpc/rpctypes/error.go`).
 const NOT_A_LEARNER: &str = "etcdserver: can only promote a learner member";
 const NOT_FOUND: &str = "etcdserver: member not found";
+/// etcd's words where a member that votes is not connected, and so nobody is added. It looks before it proposes anything (etcd,
+/// `server/etcdserver/server.go`, `mayAddMember`), though it answers as a call whose end nobody knows.
+const UNHEALTHY: &str = "etcdserver: unhealthy cluster";
 
 /// What became of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +71,7 @@ fn changed(sent: Result<(), CallError>, needless: &[&str]) -> Changed {
     match sent {
         Ok(()) => Changed::Done,
         Err(error) if needless.iter().any(|words| error.says(words)) => Changed::Done,
-        Err(error) if is_definite(&error) => Changed::Refused(error.to_string()),
+        Err(error) if is_definite(&error) || error.says(UNHEALTHY) => Changed::Refused(error.to_string()),
         Err(error) => Changed::Unknown(error.to_string()),
     }
 }
