@@ -14,7 +14,10 @@ use super::{
     node::{OwnNode, Side},
 };
 use crate::{
-    host::{process::member_setting::variables_of, runtime::same_node::value},
+    host::{
+        process::member_setting::variables_of,
+        runtime::{same_node::value, systemd::check::NextStart},
+    },
     playbook,
 };
 
@@ -24,7 +27,7 @@ const CONFIG_FILE: &str = "ETCD_CONFIG_FILE";
 
 impl OwnNode {
     /// Refuses a change of the release by which settings change that came by the environment; gives them as a warning where the release
-    /// stays, as a restart may be for just that. Of a process of the agent's own: a unit's variables are its unit's.
+    /// stays, as a restart may be for just that.
     ///
     /// # Errors
     /// Which variables, where the playbook does not accept it.
@@ -33,11 +36,20 @@ impl OwnNode {
         (old, new): (&Side, &Side),
         accepted: &BTreeSet<String>,
     ) -> Result<Vec<String>, ActError> {
-        let playbook::Runtime::Process(process) = &self.node.runtime else { return Ok(Vec::new()) };
         let context = self.node.context(&old.release);
-        let line = process.command_line(&context)?;
+        let (line, will_have, by) = match &self.node.runtime {
+            playbook::Runtime::Process(process) => {
+                (process.command_line(&context)?, process.environment(&context)?.into_iter().collect(), "`env` has")
+            }
+            playbook::Runtime::Systemd(_) => match self.unit_start(Some(old)).await? {
+                Some(NextStart { variables, is_whole: true, arguments }) => {
+                    (arguments.unwrap_or_default(), variables, "its unit gives it next")
+                }
+                _ => return Ok(Vec::new()),
+            },
+            playbook::Runtime::Command(_) => return Ok(Vec::new()),
+        };
         let Some(has) = self.variables_it_runs_with(line.first()).await? else { return Ok(Vec::new()) };
-        let will_have = process.environment(&context)?.into_iter().collect();
         let found = differing(&has, &will_have, &line);
         match found {
             None => Ok(Vec::new()),
@@ -48,7 +60,7 @@ impl OwnNode {
             Some(found) => Err(ActError::KnownHazard {
                 node: self.node.name.clone(),
                 id: ID,
-                shown: format!(", as its process was started with another environment than `env` has: {found}"),
+                shown: format!(", as its process was started with another environment than {by}: {found}"),
             }),
         }
     }
@@ -61,7 +73,9 @@ impl OwnNode {
         let status = self.peek().await?;
         let Some(process) = status.process() else { return Ok(None) };
         let started = program.and_then(|program| fs::canonicalize(program).ok());
-        let is_it = process.exe.as_ref().is_some_and(|exe| started.as_deref() == Some(Path::new(exe)));
+        // Of a unit that is seen to elsewhere.
+        let is_it =
+            self.is_unit() || process.exe.as_ref().is_some_and(|exe| started.as_deref() == Some(Path::new(exe)));
         Ok(variables_of(process.identity.pid).ok().filter(|_| is_it))
     }
 }

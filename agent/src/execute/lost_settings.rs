@@ -14,7 +14,6 @@ use super::{
 use crate::{
     host::{
         files::etcd_config::{self, Unread},
-        process::member_setting::variables_of,
         program::{executable, flags},
         runtime::same_node::value,
     },
@@ -36,8 +35,7 @@ const CONFIG_FILE: &str = "config-file";
 const ID: &str = "setting-lost";
 
 impl OwnNode {
-    /// Refuses a release that passes over what a variable or the configuration file says, and the release before does not. Of a unit
-    /// its variables are those of the process that runs.
+    /// Refuses a release that passes over what a variable or the configuration file says, and the release before does not.
     ///
     /// # Errors
     /// Which settings, where the playbook does not accept it.
@@ -131,12 +129,10 @@ impl OwnNode {
             playbook::Runtime::Process(process) => {
                 process.environment(&self.node.context(&side.release))?.into_iter().collect()
             }
-            // A file of variables may be switched with the release.
-            playbook::Runtime::Systemd(_) if self.node.files.is_empty() => {
-                let process = self.peek().await?.process().map(|process| process.identity.pid);
-                process.and_then(|pid| variables_of(pid).ok()).unwrap_or_default()
+            playbook::Runtime::Systemd(_) => {
+                self.unit_start(Some(side)).await?.map(|start| start.variables).unwrap_or_default()
             }
-            playbook::Runtime::Systemd(_) | playbook::Runtime::Command(_) => BTreeMap::new(),
+            playbook::Runtime::Command(_) => BTreeMap::new(),
         };
         Ok(all.into_iter().filter(|(name, _)| name.starts_with(PREFIX) || name == GODEBUG).collect())
     }
@@ -145,6 +141,11 @@ impl OwnNode {
 /// The flag that such a variable stands for.
 pub(super) fn flag_of(variable: &str) -> String {
     variable.strip_prefix(PREFIX).unwrap_or_default().to_lowercase().replace('_', "-")
+}
+
+/// The variable that stands for such a flag.
+pub(super) fn variable_of(flag: &str) -> String {
+    format!("{PREFIX}{}", flag.to_uppercase().replace('-', "_"))
 }
 
 pub(super) fn config_file<'a>(arguments: &'a [String], variables: &'a BTreeMap<String, String>) -> Option<&'a str> {

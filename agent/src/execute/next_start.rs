@@ -15,7 +15,7 @@ use proto::ClusterVersion;
 
 use super::{
     error::ActError,
-    lost_settings::{PREFIX, config_file},
+    lost_settings::{PREFIX, config_file, variable_of},
     node::{OwnNode, Side},
 };
 use crate::{
@@ -79,7 +79,7 @@ impl OwnNode {
     async fn next_start(&self, side: &Side) -> Result<Option<Start>, ActError> {
         let words = match &self.node.runtime {
             playbook::Runtime::Process(process) => process.command_line(&self.node.context(&side.release))?,
-            playbook::Runtime::Systemd(_) => self.unit_arguments().await?.unwrap_or_default(),
+            playbook::Runtime::Systemd(_) => self.arguments(side).await?.unwrap_or_default(),
             playbook::Runtime::Command(_) => return Ok(None),
         };
         let variables = self.variables(side).await?;
@@ -134,7 +134,7 @@ impl Start {
         let said = match &self.file {
             Some(file) => configured(file.as_deref()?, flag),
             None => {
-                let variable = || self.variables.get(&format!("{PREFIX}{}", flag.to_uppercase().replace('-', "_")));
+                let variable = || self.variables.get(&variable_of(flag));
                 value(&self.words, flag).or_else(|| variable().map(String::as_str)).map(str::to_owned)
             }
         };

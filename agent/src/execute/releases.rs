@@ -132,8 +132,8 @@ impl OwnNode {
         Ok(warnings)
     }
 
-    /// What follows `binary` on the command line at this side; `None` where something else is started, or systemd expands a
-    /// variable in it.
+    /// What follows `binary` on the command line at this side; `None` where something else is started, or that is not
+    /// known.
     pub(super) async fn arguments(&self, side: &Side) -> Result<Option<Vec<String>>, ActError> {
         match &self.node.runtime {
             playbook::Runtime::Process(process) => {
@@ -141,7 +141,7 @@ impl OwnNode {
                 let is_led_through = line.first().map(Path::new) == self.node.binary.as_deref();
                 Ok(line.get(1..).filter(|_| is_led_through).map(<[String]>::to_vec))
             }
-            playbook::Runtime::Systemd(_) => self.unit_arguments().await,
+            playbook::Runtime::Systemd(_) => Ok(self.unit_start(Some(side)).await?.and_then(|start| start.arguments)),
             playbook::Runtime::Command(_) => Ok(None),
         }
     }

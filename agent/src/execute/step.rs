@@ -149,6 +149,7 @@ impl Execution<'_> {
             node.check_has_data().await?;
             if let Some(sides) = &node.sides {
                 let side = sides.side(direction.to());
+                node.check_unit_still(side, &self.playbook.strategy).await?;
                 node.check_config_file(side).await?;
                 node.check_next_start(side).await?;
             }

@@ -1,28 +1,40 @@
 //! What a member that is a unit needs of systemd before a step.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use super::{
     error::ActError,
+    lost_settings::{config_file, variable_of},
     newcomer,
     node::{OwnNode, Side},
     own_data::told_folder,
 };
 use crate::{
     host::{
-        process::{credentials::Credentials, member_setting::configured},
+        process::{
+            credentials::Credentials,
+            member_setting::{configured, variables_of},
+        },
         runtime::{
             Runtime,
             same_node::value,
             systemd::{
                 SystemdRuntime,
-                check::{Fit, Trying},
+                check::{Fit, NextStart, Trying},
+                environment::Read,
                 preflight::Wanted,
             },
         },
     },
     playbook::{self, Strategy},
+    regular_file::{self, ReadError},
 };
+
+/// How long a file of variables may be, in bytes.
+const MAX_FILE: usize = 1 << 20;
 
 impl OwnNode {
     /// Looks whether its unit is fit to be started as this side; gives what is to be known all the same.
@@ -32,7 +44,21 @@ impl OwnNode {
         strategy: &Strategy,
         trying: Trying,
     ) -> Result<Vec<String>, ActError> {
-        let Some(unit) = self.unit() else { return Ok(Vec::new()) };
+        let Fit { warnings, owner } = self.fitness(side, strategy, trying).await?;
+        self.unit_owner = owner;
+        Ok(warnings.iter().map(ToString::to_string).collect())
+    }
+
+    /// The same, right before a stop: a hook may have changed it.
+    ///
+    /// # Errors
+    /// What stands in its way by now.
+    pub(super) async fn check_unit_still(&self, side: &Side, strategy: &Strategy) -> Result<(), ActError> {
+        self.fitness(side, strategy, Trying::Look).await.map(drop)
+    }
+
+    async fn fitness(&self, side: &Side, strategy: &Strategy, trying: Trying) -> Result<Fit, ActError> {
+        let Some(unit) = self.unit() else { return Ok(Fit::default()) };
         let wanted = Wanted {
             binary: self.node.binary.clone(),
             is_led_through: false,
@@ -41,10 +67,7 @@ impl OwnNode {
             stop: self.node.stop.timeout,
             kill: self.node.stop.kill,
         };
-        let checked = unit.check(wanted, &self.needs(side)?, trying).await;
-        let Fit { warnings, owner } = checked?;
-        self.unit_owner = owner;
-        Ok(warnings.iter().map(ToString::to_string).collect())
+        unit.check(wanted, &self.needs(side)?, trying).await.map_err(ActError::from)
     }
 
     /// Gets to know whose its new files are to be. A systemd that does not answer is met again by whatever needs it.
@@ -59,22 +82,35 @@ impl OwnNode {
         unit.runs_as().await.map_err(ActError::from)
     }
 
-    /// What its unit starts its program with.
-    pub(super) async fn unit_arguments(&self) -> Result<Option<Vec<String>>, ActError> {
+    /// What its unit's next start is given, with its files as they are put at this side. What a file says that this agent may not read is
+    /// taken from the process that runs.
+    pub(super) async fn unit_start(&self, side: Option<&Side>) -> Result<Option<NextStart>, ActError> {
         let Some(unit) = self.unit_of_playbook() else { return Ok(None) };
-        unit.arguments().await.map_err(ActError::from)
+        let process = self.peek().await.ok().and_then(|status| Some(status.process()?.identity.pid));
+        let process = process.and_then(|pid| variables_of(pid).ok()).unwrap_or_default();
+        let read = |path: &Path| {
+            let put = side.and_then(|side| self.put_for(path, side).ok());
+            match regular_file::read(put.as_deref().unwrap_or(path), MAX_FILE) {
+                Ok(text) => Read::Text(text),
+                Err(ReadError::System(error)) if error.kind() == ErrorKind::NotFound => Read::Absent,
+                Err(_) => Read::Unread,
+            }
+        };
+        unit.next_start(&process, read).await.map(Some).map_err(ActError::from)
     }
 
-    /// The folder that its next start names by this flag: of a unit by its command, or by the configuration file that this names. A variable
-    /// of a unit may say it as well, and is not known before it runs.
+    /// The folder that its next start names by this flag: of a unit by its command, by a variable, or by the configuration file that these
+    /// name.
     pub(super) async fn folder_told(&self, flag: &str) -> Option<PathBuf> {
         if !self.is_unit() {
             return told_folder(&self.node.runtime, flag);
         }
-        let arguments = self.unit_arguments().await.ok()??;
-        let told = match value(&arguments, "config-file") {
+        let NextStart { variables, arguments, .. } = self.unit_start(None).await.ok()??;
+        let arguments = arguments?;
+        let variable = || variables.get(&variable_of(flag)).filter(|value| !value.is_empty());
+        let told = match config_file(&arguments, &variables) {
             Some(file) => configured(&newcomer::read(&None, Path::new(file))?, flag)?,
-            None => value(&arguments, flag)?.to_owned(),
+            None => value(&arguments, flag).or_else(|| variable().map(String::as_str))?.to_owned(),
         };
         Some(PathBuf::from(told)).filter(|folder| folder.is_absolute())
     }

@@ -51,6 +51,7 @@ async fn is_planned(fleet: &Fleet, warning: &str) {
 async fn units_that_would_fight_a_step_are_refused(system: System) {
     let Some((fleet, words)) = sole(system).await else { return };
     let host = &fleet.hosts[0];
+    host.write("/etc/forced.env", "# Of a restore.\nETCD_FORCE_NEW_CLUSTER='true'\n").expect("written");
     for (settings, fault, remedy) in [
         ("[Unit]\nRefuseManualStop=yes", "may not be started and stopped by hand", "RefuseManualStop=no"),
         ("[Unit]\nFailureAction=reboot", "do a reboot of the host", "FailureAction=none"),
@@ -65,6 +66,17 @@ async fn units_that_would_fight_a_step_are_refused(system: System) {
         ("[Service]\nTimeoutStartSec=90\nRestart=no", "with Restart=no it then stays down", "TimeoutStartSec=infinity"),
         ("[Service]\nType=oneshot\nRestart=no", "has no process that stays", "name the unit"),
         ("[Service]\nType=sometimes\nExecStart=", "cannot be read by systemd", "repair its file"),
+        (
+            "[Service]\nEnvironment=ETCD_FORCE_NEW_CLUSTER=true",
+            "its next start is given `ETCD_FORCE_NEW_CLUSTER`",
+            "take that out",
+        ),
+        (
+            "[Service]\nEnvironmentFile=/etc/forced.env",
+            "its next start is given `ETCD_FORCE_NEW_CLUSTER`",
+            "take that out",
+        ),
+        ("[Service]\nEnvironmentFile=/etc/absent.env", "takes variables from /etc/absent.env", "put the file there"),
         ("[Service]\nUser=nobody", "runs as user `nobody`, who cannot run", "let the user in there"),
         ("[Service]\nUser=whoever", "runs as user `whoever`, whom there is not", "create the user"),
     ] {

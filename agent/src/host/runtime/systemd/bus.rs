@@ -95,6 +95,12 @@ impl Bus {
         Ok(Properties(all))
     }
 
+    /// The variables that systemd gives every unit (`systemctl set-environment`, `DefaultEnvironment=`).
+    pub(super) async fn environment(&self) -> Result<Vec<String>, BusError> {
+        let said: OwnedValue = self.ask(PATH, PROPERTIES, "Get", &(MANAGER, "Environment")).await?;
+        Ok(said.try_into().unwrap_or_default())
+    }
+
     /// A job that is done by now is none any more.
     async fn job(&self, path: &OwnedObjectPath) -> Option<String> {
         let job: OwnedValue = self.ask(path.as_str(), PROPERTIES, "Get", &(JOB, "JobType")).await.ok()?;

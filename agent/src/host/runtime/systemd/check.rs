@@ -1,10 +1,13 @@
 //! Preflight of a unit: systemd is asked, its user tried, and the rules (`preflight.rs`) applied.
 
+use std::{collections::BTreeMap, path::Path};
+
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::{
     SystemdError, SystemdRuntime,
     bus::Bus,
+    environment::{Environment, Read, expand},
     phase::{Phase, phase},
     preflight::{self, Finding, Wanted},
     program::leads_through,
@@ -22,6 +25,17 @@ pub enum Trying {
     Look,
     /// A start of a unit that runs, which does nothing but show whether this user may.
     Order,
+}
+
+/// What a unit's next start is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NextStart {
+    pub variables: BTreeMap<String, String>,
+    /// Whether no file is left unread that may say more.
+    pub is_whole: bool,
+    /// What its program gets, without that one's name. `None` where that is not known: a variable is in it that may stand in a file that was
+    /// not read, or the program has a `/` of its own.
+    pub arguments: Option<Vec<String>>,
 }
 
 /// What a unit that is fit says.
@@ -73,12 +87,24 @@ impl SystemdRuntime {
         })
     }
 
-    /// What the unit starts its program with; `None` where that does not say it all, as a variable is in it or the program has a `/` of
-    /// its own.
-    pub async fn arguments(&self) -> Result<Option<Vec<String>>, SystemdError> {
-        let Unit { arguments, root, .. } = self.look(&Bus::open(&self.unit).await?).await?;
-        let says_it_all = root.is_none() && !arguments.iter().any(|word| word.contains('$'));
-        Ok(says_it_all.then_some(arguments))
+    /// What its next start is given: `process` has the variables of what runs, and `read` reads a file that the unit names.
+    ///
+    /// # Errors
+    /// It would not start for want of a file.
+    pub async fn next_start(
+        &self,
+        process: &BTreeMap<String, String>,
+        read: impl Fn(&Path) -> Read,
+    ) -> Result<NextStart, SystemdError> {
+        let bus = Bus::open(&self.unit).await?;
+        let unit = self.look(&bus).await?;
+        let told = Environment::of(&unit, &bus.environment().await?, read)
+            .map_err(|finding| SystemdError::Unfit { name: self.name.clone(), finding })?;
+        let is_whole = told.is_whole();
+        let variables = told.over(process);
+        let is_known = unit.root.is_none() && (is_whole || !unit.arguments.iter().any(|word| word.contains('$')));
+        let arguments = is_known.then(|| expand(&unit.arguments, &variables));
+        Ok(NextStart { variables, is_whole, arguments })
     }
 
     /// User and group that the unit runs as, where they are not the agent's own.

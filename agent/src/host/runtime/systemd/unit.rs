@@ -95,6 +95,14 @@ pub struct Unit {
     pub program: Option<PathBuf>,
     /// What it starts it with, variables not expanded.
     pub arguments: Vec<String>,
+    /// Variables that it gives its program, `NAME=value`.
+    pub environment: Vec<String>,
+    /// Files with more of them, and whether each may be absent; over those before.
+    pub environment_files: Vec<(String, bool)>,
+    /// Variables that it takes from systemd's own process, by their names.
+    pub passed: Vec<String>,
+    /// Variables that it does not give after all, by name or as `NAME=value`.
+    pub unset: Vec<String>,
     /// The user it runs as; root's where there is none.
     pub user: Option<String>,
     /// The group, where it is named.
@@ -232,6 +240,10 @@ impl Unit {
             kills: service.flag("SendSIGKILL"),
             program,
             arguments: arguments.unwrap_or_default(),
+            environment: service.list("Environment"),
+            environment_files: service.get("EnvironmentFiles").unwrap_or_default(),
+            passed: service.list("PassEnvironment"),
+            unset: service.list("UnsetEnvironment"),
             user: service.set("User"),
             group: service.set("Group"),
             has_dynamic_user: service.flag("DynamicUser"),
