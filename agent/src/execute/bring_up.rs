@@ -155,9 +155,9 @@ async fn bring_up_one(
     let begun = in_hand.and_then(|_| past.sides.get(&member)?.binary.clone());
     let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
     let mut own = open_node(&node, member, state, past).await?;
-    if own.has_nothing_to_start().await {
+    if let Some(why) = own.why_nothing_to_start().await {
         // Of a newcomer the plan says what is to be done.
-        return if node.may_join { Ok(None) } else { Err(ActError::DataGone { node: node.name }) };
+        return if node.may_join { Ok(None) } else { Err(why) };
     }
     match (own.status().await, in_hand) {
         (Ok(status), _) if status.is_running() => Ok(None),
@@ -191,9 +191,8 @@ pub(super) async fn start_what_is_down(
         if own.status().await.map_err(fault())?.is_running() {
             continue;
         }
-        if own.has_nothing_to_start().await {
+        if let Some(gone) = own.why_nothing_to_start().await {
             // A newcomer that has not begun is nothing to speak of.
-            let gone = ActError::DataGone { node: node.name.clone() };
             (!node.may_join).then(|| reporter.tell(RunEvent::Warning(&gone.to_string())));
             continue;
         }

@@ -81,6 +81,18 @@ pub enum ActError {
     Template(#[from] TemplateError),
 }
 
+impl ActError {
+    /// What has a reason of its own.
+    pub(super) fn into_trouble(self) -> Option<Trouble> {
+        match self {
+            Self::Trouble(trouble) => Some(trouble),
+            Self::KnownHazard { node, id, shown } => Some(Trouble::KnownHazard { name: node, id, shown }),
+            Self::DataGone { node } => Some(Trouble::DataGone { name: node, lock: None }),
+            _ => None,
+        }
+    }
+}
+
 impl From<RuntimeError> for ActError {
     fn from(error: RuntimeError) -> Self {
         Self::Runtime(Box::new(error))

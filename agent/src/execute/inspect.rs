@@ -286,6 +286,8 @@ async fn inspect_node(
     let node = &with_initial_cluster(node, &layout.nodes());
     let mut own = OwnNode::open(node, member, layout, past.sides.get(&member).cloned())?;
     if past.in_hand.is_none() && !playbook.kind.changes_members() {
+        // Where it runs is said, if that can be seen.
+        let _ = own.look_up().await;
         own.check_has_data().await?;
     }
     if past.in_hand.is_some_and(|in_hand| in_hand.member() == member) {

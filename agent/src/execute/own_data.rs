@@ -3,11 +3,14 @@
 //! A member that has voted and comes back under its id with nothing has forgotten what it promised: then a write that a majority has
 //! acknowledged can be lost (raft paper, 5.4). etcd begins such a member without a word, where `--initial-cluster` lists it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use proto::{ClusterId, MemberId};
 
-use super::{error::ActError, newcomer, node::OwnNode};
+use super::{data_dir::data_dir, error::ActError, newcomer, node::OwnNode};
 use crate::{
     host::{
         blocking::blocking,
@@ -172,18 +175,51 @@ impl OwnNode {
             || node.may_join
             || !node.initial_cluster.is_empty()
             || told(&node.runtime, "initial-cluster-state") == Told::As("existing".to_owned());
-        let told = match &node.data_dir {
+        let Some(folder) = self.starts_on().await else { return false };
+        has_begun && matches!(data_in(node, folder).await, Data::None | Data::NoLog)
+    }
+
+    /// Where its data is to lie.
+    async fn starts_on(&self) -> Option<PathBuf> {
+        match &self.node.data_dir {
             Some(folder) => Some(folder.clone()),
             None => self.folder_told("data-dir").await,
+        }
+    }
+
+    /// What is to be corrected where it runs on data, and that lies in another folder than its next start is to find it in.
+    async fn runs_elsewhere(&self) -> Option<ActError> {
+        let (pid, starts_on) = (self.peek().await.ok()?.process()?.identity.pid, self.starts_on().await?);
+        let runs_on = blocking(move || data_dir(pid)).await?.data;
+        // By way of its process until here.
+        let runs_on = fs::canonicalize(&runs_on).unwrap_or(runs_on);
+        let is_there = matches!(data_in(&self.node, runs_on.clone()).await, Data::Of { .. });
+        let by =
+            if self.node.data_dir.is_some() { "`data_dir` names" } else { "its next start is given as `data-dir`" };
+        let why = || {
+            format!(
+                "{}: it runs on {}, and in {}, which {by}, is no member's data; correct that",
+                self.node.name,
+                runs_on.display(),
+                starts_on.display()
+            )
         };
-        let Some(folder) = told else { return false };
-        has_begun && matches!(data_in(node, folder).await, Data::None | Data::NoLog)
+        (is_there && fs::canonicalize(&starts_on).ok().as_ref() != Some(&runs_on)).then(|| why().into())
+    }
+
+    /// As of [`OwnNode::has_nothing_to_start`], what is to be said of it.
+    pub(super) async fn why_nothing_to_start(&self) -> Option<ActError> {
+        if !self.has_nothing_to_start().await {
+            return None;
+        }
+        let gone = || ActError::DataGone { node: self.node.name.clone() };
+        Some(self.runs_elsewhere().await.unwrap_or_else(gone))
     }
 
     /// Refuses a member whose data is gone: started, it would vote by an id that has promised things.
     pub(super) async fn check_has_data(&self) -> Result<(), ActError> {
-        if self.has_nothing_to_start().await {
-            return Err(ActError::DataGone { node: self.node.name.clone() });
+        if let Some(why) = self.why_nothing_to_start().await {
+            return Err(why);
         }
         let Some(log) = self.folder_told("wal-dir").await else { return Ok(()) };
         let shown = log.display().to_string();

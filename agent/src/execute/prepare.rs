@@ -178,9 +178,9 @@ impl Execution<'_> {
     /// what the cluster was asked about, and may not begin anew.
     async fn prepare_for_a_command(&mut self) -> Result<(), ActError> {
         for node in &mut self.host.nodes {
+            node.look_up().await?;
             node.check_has_data().await?;
             node.check_start_now().await?;
-            node.look_up().await?;
             let urls: Vec<_> = self.cluster.observer.access().directory().address_of(node.member).into_iter().collect();
             must_answer_itself(node, &urls).await?;
             must_be_the_member(node, &self.cluster.observer, TO_ANSWER).await?;

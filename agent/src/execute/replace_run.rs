@@ -48,6 +48,11 @@ impl Execution<'_> {
             }
             Replacement::Of(seen) => seen,
         };
+        // A run that this host is not fit for takes nobody's place.
+        if let Err(why) = self.prepare().await {
+            let words = why.to_string();
+            return Err(why.into_trouble().unwrap_or_else(|| not_replaced(&words)));
+        }
         let run_id = RunId(random());
         let run = plan::target::new_run(run_id, &self.me.intent, &view);
         let run = Run { begun_by: Some(self.me.host_name.clone()), ..run };
