@@ -154,6 +154,10 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
             Trouble::Removed { name: names.short(member), member: names.member(member), by: by.join(", "), lock }
         }
         Abort::DataGone { member, lock } => Trouble::DataGone { name: names.short(member), lock: Some(lock) },
+        Abort::Alone { member, others } => {
+            let others = others.into_iter().map(|other| names.member(other)).collect();
+            Trouble::Alone { name: names.member(member), others }
+        }
         Abort::AtOnce | Abort::HostGoesDown => {
             Trouble::InterruptedAtOnce { member: in_hand.map(|member| (member, names.short(member))) }
         }

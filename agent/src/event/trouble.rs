@@ -117,6 +117,11 @@ pub enum Trouble {
         /// Of the step that was in hand, if there was one.
         lock: Option<LockLeft>,
     },
+    /// A member of this host has forgotten all others, which were members a moment ago.
+    Alone {
+        name: String,
+        others: Vec<String>,
+    },
     /// `agent restore` was begun on this host, and not ended.
     Restoring {
         /// The file that it is from.

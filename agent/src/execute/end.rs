@@ -45,6 +45,13 @@ pub enum Abort {
     /// The member of the step in hand has lost its data.
     #[error("the data of member {member} is gone")]
     DataGone { member: MemberId, lock: LockLeft },
+    /// The member that this host has just started has forgotten all others, and they it.
+    #[error("member {member} is a cluster of its own")]
+    Alone {
+        member: MemberId,
+        /// Who was a member beside it.
+        others: Vec<MemberId>,
+    },
     /// The operator asked twice, or once, and the host shuts down.
     #[error("stopped at once by a second signal, or the host's shutdown")]
     AtOnce,

@@ -85,6 +85,9 @@ impl Execution<'_> {
             }
         };
         if let Some(view) = &view {
+            if let Some(alone) = self.alone(view) {
+                return Err(alone);
+            }
             self.saw(view);
             self.warn_once(&view.warnings);
         }

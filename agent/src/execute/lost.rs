@@ -64,6 +64,16 @@ impl Execution<'_> {
         removed
     }
 
+    /// Whether a member of this host lists itself alone, and was one of several a look ago: so it is where it was started by
+    /// `--force-new-cluster`, which nothing makes good. No change of members that an agent makes leaves one (N-6).
+    pub(super) fn alone(&self, view: &ClusterView) -> Option<Abort> {
+        let [one] = &view.members[..] else { return None };
+        let before = self.seen.whole_view.as_ref()?;
+        let others: Vec<_> = before.voters().map(|voter| voter.id).filter(|id| *id != one.id).collect();
+        let is_own = self.me.seats.members().any(|member| member == one.id);
+        (is_own && !others.is_empty()).then_some(Abort::Alone { member: one.id, others })
+    }
+
     /// Ends its step. What could not be deleted is left to the next process.
     pub(super) async fn let_go(&mut self, member: MemberId, by: Vec<Arc<str>>) -> Abort {
         match self.end_step_for_good(member, "it was removed from the cluster").await {

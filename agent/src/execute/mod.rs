@@ -179,7 +179,8 @@ impl Execution<'_> {
             () = interrupt.by_shutdown(), if has_systemd => Err(self.command.cut_short()),
         };
         let is_as_it_stays = |abort: &Abort| {
-            matches!(abort, Abort::AtOnce | Abort::HostGoesDown | Abort::Removed { .. } | Abort::DataGone { .. })
+            use Abort::{Alone, AtOnce, DataGone, HostGoesDown, Removed};
+            matches!(abort, AtOnce | HostGoesDown | Removed { .. } | DataGone { .. } | Alone { .. })
         };
         if ending.as_ref().is_err_and(|abort| !is_as_it_stays(abort)) {
             self.repair_before_abort().await;
@@ -257,13 +258,8 @@ impl Execution<'_> {
     /// A reason of its own is kept for the end, beside the machine.
     fn note_trouble(&mut self, prepared: Result<(), ActError>) -> Event {
         let failed = prepared.as_ref().err().map(|error| Arc::from(error.to_string()));
-        match prepared {
-            Err(ActError::Trouble(trouble)) => self.trouble = Some(trouble),
-            Err(ActError::KnownHazard { node, id, shown }) => {
-                self.trouble = Some(Trouble::KnownHazard { name: node, id, shown });
-            }
-            Err(ActError::DataGone { node }) => self.trouble = Some(Trouble::DataGone { name: node, lock: None }),
-            _ => {}
+        if let Some(trouble) = prepared.err().and_then(ActError::into_trouble) {
+            self.trouble = Some(trouble);
         }
         failed.map_or(Event::Done, Event::Failed)
     }

@@ -36,6 +36,8 @@ enum Judged {
     Wrong(Arc<str>),
     /// It is no member any more, as these say.
     Removed(Vec<Arc<str>>),
+    /// It is the only member.
+    Alone(Abort),
 }
 
 impl Execution<'_> {
@@ -83,6 +85,7 @@ impl Execution<'_> {
                 Judged::Removed(_) => {
                     return Ok(self.not_ready(member, "the cluster has no such member any more".into()));
                 }
+                Judged::Alone(abort) => return Err(abort),
                 Judged::Wrong(why) => return Ok(self.not_ready(member, why)),
                 Judged::Ended if self.is_emptied_in_step(member).await => {
                     return Err(self.let_go_of_the_emptied(member).await);
@@ -204,9 +207,10 @@ impl Execution<'_> {
         match looked {
             Ok(view) => {
                 self.seen.blind = None;
-                let judged = match self.removed_by_view(member, &view).await {
-                    Some(by) => Judged::Removed(by),
-                    None => judge_view(&view, member, side.as_ref().map(|side| &side.release)),
+                let judged = match (self.alone(&view), self.removed_by_view(member, &view).await) {
+                    (Some(abort), _) => Judged::Alone(abort),
+                    (None, Some(by)) => Judged::Removed(by),
+                    (None, None) => judge_view(&view, member, side.as_ref().map(|side| &side.release)),
                 };
                 self.tell(RunEvent::Looked(&view));
                 self.seen.last_view = Some(view);

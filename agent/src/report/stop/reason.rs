@@ -99,6 +99,7 @@ reasons! {
     NewBinaryKept "new_binary_kept" Always(1), "a member's new binary failed and there is no way back", "repair it on the new binary, then agent run";
     NotJoined "not_joined" Always(1), "a newcomer did not become a member; it was taken back, and its data put aside", "look at its log, repair what is named, then agent run";
     NotRestored "not_restored" Always(1), "a member of this host was not started on its new data", "repair what is named, then the same agent restore";
+    Alone "alone" Always(1), "a member of this host lists no other any more, and they were there a moment ago", "start nothing; keep the data of every host; agent restore";
     MemberSick "member_sick" Always(1), "a member of this host does not become ready", "look at its log, repair it (end its process if it hangs), then agent run";
     HandOverFailed "hand_over_failed" Always(1), "the leader did not pass leadership on; nothing was stopped by this step", "agent run";
     HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "repair the hook, then agent run";

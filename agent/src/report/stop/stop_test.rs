@@ -267,11 +267,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::System(text()),
         Trouble::NoGates,
         Trouble::KnownHazard { name: "orders-1".into(), id: "floor-36", shown: String::new() },
-        Trouble::KnownHazard {
-            name: "orders-1".into(),
-            id: "zombie-members",
-            shown: ", whose database shows it by a4".into(),
-        },
+        Trouble::KnownHazard { name: "orders-1".into(), id: "zombie-members", shown: ", which shows it by a4".into() },
         Trouble::KnownHazard {
             name: "orders-1".into(),
             id: "setting-lost",
@@ -280,6 +276,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::DataGone { name: "orders-1".into(), lock: None },
         Trouble::DataGone { name: "orders-1\u{1b}".into(), lock: Some(LockLeft::Gone) },
         Trouble::DataGone { name: "orders-1".into(), lock: Some(LockLeft::Perhaps) },
+        Trouble::Alone { name: "orders-3 (a3)".into(), others: vec!["orders-1 (a1)".into(), "orders-2 (a2)".into()] },
         Trouble::Restoring { from: "/b/my saved.db".into(), words: " --from '/b/my saved.db'".into() },
         Trouble::Serves(text()),
         Trouble::BadBackup(text()),

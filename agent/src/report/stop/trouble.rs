@@ -143,6 +143,17 @@ impl Trouble {
                 );
                 (Reason::DataGone, message, lock.map_or("", step_over), with("status"))
             }
+            Self::Alone { name, others } => {
+                let message = format!(
+                    "{name} is a cluster of its own now: it lists no other member, and {} were members a moment ago. So it is where etcd is \
+                     started with `--force-new-cluster`, or its data was exchanged. Start nothing of the others: what they know that it does \
+                     not is on their disks alone",
+                    others.join(", ")
+                );
+                let left = "keep the data of every host; take what makes it so out of its start; then `agent restore` makes one cluster \
+                            of the newest data, or `kind: Replace` brings the others back to this member, one by one";
+                (Reason::Alone, message, left, with("status"))
+            }
             Self::Restoring { from, words } => {
                 let message = format!(
                     "a restore from {} is in hand on this host: a member of it may be down, or have its new data; where none has, or where \
