@@ -6,8 +6,10 @@ use tests::{
     ended::all_must_be,
     newcomers::{data, until_told},
     on_both,
+    ports::Ports,
     rollout::{Ends as _, all_end},
     system::System,
+    wait::{self, GENEROUS},
 };
 
 on_both! {
@@ -36,6 +38,30 @@ async fn a_newcomer_that_does_not_start_is_taken_back(system: System) {
     newcomers.members[0].flags = good;
     all_must_be(&all_end(up.start_all(&case, &newcomers.members)).await, 0, "done");
     assert_eq!(case.listed(&case.client(0)).await.len(), 5);
+}
+
+/// etcd sends a learner that calls the leader itself whatever it lacks, wherever that listens; as a voter it would keep all later ones out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newcomer_that_nobody_reaches_is_not_promoted() {
+    let Some(case) = with_three(System::Etcd).await else { return };
+    let mut newcomers = case.newcomers(1);
+    let elsewhere = Ports::lease(1).expect("a port");
+    let newcomer = &mut newcomers.members[0];
+    newcomer.flags.push(format!("--listen-peer-urls=http://127.0.0.1:{}", elsewhere.numbers[0]));
+    let words = format!("nobody answers at {}", newcomer.peer_url());
+    let change = case.replace("m1", "m4").everybody_comes();
+    let agents = change.start_all(&case, [case.member(0), &newcomers.members[0]]);
+    let is_told = wait::until("it to be told", GENEROUS, || {
+        let logs: Vec<_> = agents.iter().map(Agent::log).collect();
+        std::future::ready(logs.iter().any(|log| log.contains(&words)).then_some(()).ok_or_else(|| logs.join("\n")))
+    });
+    is_told.await.expect("told");
+    let listed = case.listed(&case.client(0)).await;
+    assert!(!listed.contains(&("m4".to_owned(), true)) && listed.contains(&("m1".to_owned(), true)), "{listed:?}");
+    for agent in &agents {
+        agent.process().expect("it runs").signal(rustix::process::Signal::TERM).expect("told to end");
+    }
+    all_must_be(&all_end(agents).await, 10, "interrupted");
 }
 
 async fn a_newcomer_whose_host_is_gone_is_abandoned(system: System) {
