@@ -177,6 +177,9 @@ async fn a_cluster_that_serves_is_not_replaced_unasked(system: System) {
     let agents = saved.all(&["--discard-cluster"]).await;
     all_must_be(&agents, 0, "restored");
     saved.must_be_as_saved().await;
+    let late = saved.start(0, &["--give-up"]).ends().await;
+    late.must_be(3, "unprepared");
+    assert!(late.message().contains("go back by hand"), "{late}");
     let left = saved.case.keys().await;
     assert!(!left.contains_key("run") && !left.contains_key("step"), "{left:?}");
     let run = Agent::start("run", &saved.playbooks[0], &[]).expect("started").ends().await;

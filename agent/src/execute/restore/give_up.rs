@@ -34,8 +34,10 @@ pub struct GivenUp {
 /// Nothing is in hand, or a member has its new data.
 pub async fn give_up(playbook: &Playbook) -> Result<GivenUp, NotRestored> {
     let held = Held::take(&playbook.state_dir)?;
-    let Some(mut record) = Record::read(&held.restore())?.filter(|record| record.phase == Phase::Placing) else {
-        return Err(NotRestored::Unfit("no restore is in hand on this host".into()));
+    let mut record = match Record::read(&held.restore())? {
+        Some(record) if record.phase == Phase::Placing => record,
+        Some(Record { phase: Phase::Done, cluster, .. }) => return Err(has_gone_over(cluster)),
+        _ => return Err(NotRestored::Unfit("no restore is in hand on this host".into())),
     };
     let (cluster, token) = (record.cluster, record.origin.token());
     let (mut places, mut may_have_served) = (Vec::new(), false);
@@ -67,4 +69,12 @@ pub async fn give_up(playbook: &Playbook) -> Result<GivenUp, NotRestored> {
     record.give_up(may_have_served);
     blocking(move || record.write(&held.restore())).await?;
     Ok(GivenUp { cluster, aside, has_release })
+}
+
+fn has_gone_over(cluster: ClusterId) -> NotRestored {
+    let why = format!(
+        "this host's members run on their new data, of cluster {cluster}, and nothing is in hand; where the other hosts keep their old data \
+         after all, go back by hand: stop the member, give its data another name, and `DATA.archived-…` the data's; then `agent run`"
+    );
+    NotRestored::Unfit(why.into())
 }
