@@ -20,7 +20,7 @@ use agent::playbook::{
     tree::{Entry, Tree},
 };
 
-const KEYS: [&str; 8] = ["apiVersion", "kind", "name", "systems", "sizes", "faults", "plans", "seed"];
+const KEYS: [&str; 9] = ["apiVersion", "kind", "name", "systems", "sizes", "tls", "faults", "plans", "seed"];
 const HEAD: &str = "a matrix, which begins with `apiVersion: baton/v1` and `kind: Matrix`";
 const SYSTEM: &str = "`etcd:` or `node:`, with `releases` and `paths`";
 const PATH: &str = "a path, such as `\"3.5.30 -> 3.6.14\"`";
@@ -64,6 +64,7 @@ fn matrix(tree: &Tree, folder: &path::Path) -> Result<Matrix, Fault> {
         name: value::name(fields.need("name", "`name`, for reports")?, "a name")?.into(),
         systems,
         sizes: fields.or("sizes", vec![3], sizes)?,
+        tls: fields.or("tls", vec![false], tls)?,
         faults: fields.or("faults", vec![Column::None, Column::Mixed], faults)?,
         plans: fields.or("plans", 1, |tree| number(tree, 1..=MOST))?,
         seed: fields.or("seed", 1, |tree| number(tree, 0..=u64::MAX))?,
@@ -131,6 +132,15 @@ fn sizes(tree: &Tree) -> Result<Vec<usize>, Fault> {
     }
 }
 
+fn tls(tree: &Tree) -> Result<Vec<bool>, Fault> {
+    let expected = "a list of `false` and `true`, such as `[false, true]`";
+    let choices = [("false", false), ("true", true)];
+    match tree.list(expected)?.iter().map(|word| word.choice(&choices)).collect::<Result<Vec<_>, _>>()? {
+        none if none.is_empty() => Err(tree.fault("an empty list, so nothing to run", expected)),
+        tls => Ok(tls),
+    }
+}
+
 fn faults(tree: &Tree) -> Result<Vec<Column>, Fault> {
     let choices = Column::ALL.map(|column| (column.name(), column));
     if tree.choice(&[("all", ())]).is_ok() {
@@ -184,6 +194,9 @@ seed: 7
         assert_eq!(cells.len(), 2 * 2 * 2 * 2);
         assert_eq!(cells[0].id(), "etcd/3.4.23-3.5.30/3/none/7");
         assert_eq!(cells[15].id(), "etcd/3.6.14-3.5.30/5/agent_killed/8");
+        let secured = read(&GOOD.replace("sizes: [3, 5]", "tls: [false, true]")).unwrap().cells();
+        assert_eq!(secured.len(), 2 * 2 * 2 * 2);
+        assert_eq!(secured[4].id(), "etcd/3.4.23-3.5.30/3-tls/none/7");
         let all = read(&GOOD.replace("[none, agent_killed]", "all")).unwrap();
         assert_eq!(all.cells().len(), 2 * 2 * Column::ALL.len() * 2);
     }
@@ -202,6 +215,7 @@ seed: 7
             ("3.4.23 -> 3.5.30", "3.5 to 3.6", "`3.5 to 3.6` is no path"),
             ("[3, 5]", "[3, 0]", "m.yaml:11:12: `0` stands here"),
             ("[3, 5]", "[]", "m.yaml:11:8: an empty list"),
+            ("sizes: [3, 5]", "tls: [maybe]", "m.yaml:11:7: `maybe` is none of the choices"),
             ("agent_killed", "meteor", "m.yaml:12:16: `meteor` is none of the choices"),
             ("plans: 2", "plan: 2", "m.yaml:13:1: the matrix has no key `plan`"),
             ("  etcd:", "  consul:", "m.yaml:5:3: there is no system `consul`"),

@@ -16,6 +16,8 @@ pub struct Matrix {
     pub systems: Vec<Tested>,
     /// How many members clusters have.
     pub sizes: Vec<usize>,
+    /// Whether members and clients speak TLS, and each shows a certificate.
+    pub tls: Vec<bool>,
     pub faults: Vec<Column>,
     /// How many plans of each cell, each from a seed of its own.
     pub plans: u64,
@@ -124,6 +126,7 @@ pub struct Cell {
     pub system: System,
     pub path: Path,
     pub size: usize,
+    pub tls: bool,
     pub column: Column,
     pub seed: u64,
 }
@@ -134,11 +137,12 @@ impl Matrix {
         let mut cells = Vec::new();
         for tested in &self.systems {
             for path in &tested.paths {
-                for size in &self.sizes {
+                let sizes = self.sizes.iter().flat_map(|size| self.tls.iter().map(|tls| (*size, *tls)));
+                for (size, tls) in sizes {
                     for column in &self.faults {
                         for seed in self.seed..self.seed.saturating_add(self.plans) {
                             let (system, path) = (tested.system, path.clone());
-                            cells.push(Cell { system, path, size: *size, column: *column, seed });
+                            cells.push(Cell { system, path, size, tls, column: *column, seed });
                         }
                     }
                 }
@@ -165,16 +169,17 @@ impl Matrix {
 }
 
 impl Cell {
-    /// What `--only` takes: `etcd/3.5.30-3.6.14/3/mixed/7`.
+    /// What `--only` takes: `etcd/3.5.30-3.6.14/3/mixed/7`, or `…/3-tls/…`.
     pub fn id(&self) -> String {
-        let Self { system, path, size, column, seed } = self;
-        format!("{system}/{}-{}/{size}/{}/{seed}", path.from, path.to, column.name())
+        let Self { system, path, size, tls, column, seed } = self;
+        let tls = if *tls { "-tls" } else { "" };
+        format!("{system}/{}-{}/{size}{tls}/{}/{seed}", path.from, path.to, column.name())
     }
 
     /// What it is, but for its faults and its seed: a row of a report.
     pub fn row(&self) -> String {
         let members = if self.size == 1 { "1 member".into() } else { format!("{} members", self.size) };
-        format!("{} {}, {members}", self.system, self.path)
+        format!("{} {}, {members}{}", self.system, self.path, if self.tls { ", TLS" } else { "" })
     }
 
     /// The chance that makes its plan: of its seed, and of all else that it is, so that no two cells get the same.

@@ -7,7 +7,7 @@ use crate::model::{Column, Path};
 
 fn cell(size: usize, column: Column, seed: u64) -> Cell {
     let path = Path { from: "3.5.30".parse().unwrap(), to: "3.6.14".parse().unwrap() };
-    Cell { system: System::Etcd, path, size, column, seed }
+    Cell { system: System::Etcd, path, size, tls: false, column, seed }
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn plan(outcome: &Outcome) -> Value {
         "from": cell.path.from.to_string(),
         "to": cell.path.to.to_string(),
         "members": cell.size,
+        "tls": cell.tls,
         "faults": cell.column.name(),
         "seed": cell.seed,
         "verdict": outcome.verdict.name().replace(' ', "_"),

@@ -73,7 +73,8 @@ impl Stage {
         let size = plan.cell.size;
         let doors = is_through_a_network(plan).then(|| Ports::lease(size)).transpose()?;
         let numbers = doors.as_ref().map(|doors| doors.numbers.clone());
-        let spec = Spec { size, dir: Some(folder.into()), doors: numbers, ..Spec::new(from.clone()) };
+        let spec =
+            Spec { size, tls: plan.cell.tls, dir: Some(folder.into()), doors: numbers, ..Spec::new(from.clone()) };
         let cluster = Cluster::laid_out(&spec)?;
         let disks = disks(plan, &cluster.layout, record)?;
         let mut stage = Self {
