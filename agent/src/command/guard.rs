@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cli,
-    event::trouble::Trouble,
+    event::{RunEvent, trouble::Trouble},
     execute::{
         guard::Order,
         identity::host_name,
@@ -52,11 +52,16 @@ pub async fn guard(typed: &cli::Guard, output: Output) -> Result<u8, Trouble> {
     let patience = typed.wait.unwrap_or_default();
     let report = typed.report.as_deref().map(report_file).transpose()?;
     let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?.with_report(report);
+    let mut told = String::new();
     loop {
         let stop = once(&playbook, Verb::Guard(asked), typed, order.clone(), &mut reporter).await;
         let is_over = began.elapsed() + AGAIN_AFTER > patience;
         if is_over || asked == Guard::Check || !may_pass(stop.reason) {
             return Ok(reporter.end(&stop));
+        }
+        if stop.message != told {
+            reporter.tell(RunEvent::Warning(&format!("it is tried again: {}", stop.message)));
+            told = stop.message;
         }
         sleep(AGAIN_AFTER).await;
     }
