@@ -65,8 +65,11 @@ impl Execution<'_> {
     }
 
     /// Whether a member of this host lists itself alone, and was one of several a look ago: so it is where it was started by
-    /// `--force-new-cluster`, which nothing makes good. No change of members that an agent makes leaves one (N-6).
+    /// `--force-new-cluster`, which nothing makes good. A run that changes members may leave one, by its own removals.
     pub(super) fn alone(&self, view: &ClusterView) -> Option<Abort> {
+        if self.me.intent.change.changes_members() {
+            return None;
+        }
         let [one] = &view.members[..] else { return None };
         let before = self.seen.whole_view.as_ref()?;
         let others: Vec<_> = before.voters().map(|voter| voter.id).filter(|id| *id != one.id).collect();

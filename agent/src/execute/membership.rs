@@ -40,6 +40,8 @@ const SURVEYS: usize = 4;
 const ENDS_AT_ONCE: Duration = Duration::from_secs(1);
 /// Between two tries to learn what a call has come to.
 const ASKED_AGAIN: Duration = Duration::from_millis(500);
+/// Between a refusal and the next try.
+const REFUSED: Duration = Duration::from_secs(5);
 /// How long a newcomer has to take a connection.
 const REACHED_WITHIN: Duration = Duration::from_secs(3);
 /// How long a former member that was told of its removal may take to end by itself, and between two looks whether it has.
@@ -124,7 +126,7 @@ impl Execution<'_> {
                 self.tell(RunEvent::NewcomerAdded { node: &name });
                 Event::Done
             }
-            Changed::Refused(why) => Event::Failed(why.into()),
+            Changed::Refused(why) => self.not_now(why).await,
             Changed::Unknown(why) => self.not_known(&why).await,
         }
     }
@@ -138,7 +140,7 @@ impl Execution<'_> {
         if change == RoleChange::Promote
             && let Some(why) = self.is_not_reached(member).await
         {
-            return Event::Failed(why.into());
+            return self.not_now(why).await;
         }
         let observer = &self.cluster.observer;
         let sent = match change {
@@ -153,7 +155,7 @@ impl Execution<'_> {
                 });
                 Event::Done
             }
-            Changed::Refused(why) => Event::Failed(why.into()),
+            Changed::Refused(why) => self.not_now(why).await,
             Changed::Unknown(why) => self.not_known(&why).await,
         }
     }
@@ -171,6 +173,12 @@ impl Execution<'_> {
             }
         }
         last.map(|why| format!("{why}; correct `peer_urls` and its --listen-peer-urls, or open the way there"))
+    }
+
+    /// The machine asks again at once; what is refused now is mostly refused for some time.
+    async fn not_now(&self, why: String) -> Event {
+        self.pause(REFUSED).await;
+        Event::Failed(why.into())
     }
 
     /// What came of it the next look shows.
