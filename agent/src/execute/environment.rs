@@ -42,7 +42,7 @@ impl OwnNode {
                 (process.command_line(&context)?, process.environment(&context)?.into_iter().collect(), "`env` has")
             }
             playbook::Runtime::Systemd(_) => match self.unit_start(Some(old)).await? {
-                Some(NextStart { variables, is_whole: true, arguments }) => {
+                Some(NextStart { variables, is_whole: true, arguments, .. }) => {
                     (arguments.unwrap_or_default(), variables, "its unit gives it next")
                 }
                 _ => return Ok(Vec::new()),

@@ -8,20 +8,29 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use proto::ClusterVersion;
 
 use super::{
+    data_dir::data_dir,
     error::ActError,
     lost_settings::{PREFIX, config_file, variable_of},
     node::{OwnNode, Side},
 };
 use crate::{
     host::{
+        blocking::blocking,
         process::member_setting::{configured, switched},
-        runtime::same_node::value,
+        runtime::{
+            same_node::value,
+            systemd::{
+                check::NextStart,
+                mounts::{Lies, Mounts},
+            },
+        },
     },
     playbook, regular_file,
 };
@@ -43,7 +52,8 @@ impl OwnNode {
     pub(super) async fn check_next_start(&self, side: &Side) -> Result<(), ActError> {
         let Some(start) = self.next_start(side).await? else { return Ok(()) };
         let gone = || (side.release.cluster_version() >= WITHOUT_CAPNSLOG).then(|| start.gone()).flatten();
-        self.refused(start.objection(&self.cwd(), self.node.data_dir.as_deref()).or_else(gone))
+        let objection = start.objection(self.node.data_dir.as_deref(), self.unit_runs_on().await.as_deref());
+        self.refused(objection.or_else(gone))
     }
 
     /// Right before it is started: what would make another of it. What cannot be asked keeps nobody down who was stopped (I-10).
@@ -53,7 +63,25 @@ impl OwnNode {
     pub(super) async fn check_start_now(&self) -> Result<(), ActError> {
         let Ok(side) = self.current().await else { return Ok(()) };
         let Ok(Some(start)) = self.next_start(&side).await else { return Ok(()) };
-        self.refused(start.objection(&self.cwd(), self.node.data_dir.as_deref()))
+        self.refused(start.objection(self.node.data_dir.as_deref(), None))
+    }
+
+    /// The folder that the next start of its unit names by this flag, on this host.
+    pub(super) async fn unit_folder(&self, flag: &str) -> Option<PathBuf> {
+        let start = self.unit_start(None).await.ok()??;
+        match self.start_of_unit(start, None)?.folder(flag)? {
+            Lies::OnHost(folder) => Some(folder),
+            Lies::Nowhere => None,
+        }
+    }
+
+    /// Where its unit's process has its data, by way of that process: a unit may see another file system than this host.
+    async fn unit_runs_on(&self) -> Option<PathBuf> {
+        if !self.is_unit() {
+            return None;
+        }
+        let pid = self.peek().await.ok()?.process()?.identity.pid;
+        blocking(move || Some(data_dir(pid)?.data).filter(|data| data.is_dir())).await
     }
 
     fn refused(&self, why: Option<String>) -> Result<(), ActError> {
@@ -77,17 +105,44 @@ impl OwnNode {
 
     /// `None` where a command of the operator's starts it: what that starts, and with what, is its own.
     async fn next_start(&self, side: &Side) -> Result<Option<Start>, ActError> {
-        let words = match &self.node.runtime {
-            playbook::Runtime::Process(process) => process.command_line(&self.node.context(&side.release))?,
-            playbook::Runtime::Systemd(_) => self.arguments(side).await?.unwrap_or_default(),
+        let process = match &self.node.runtime {
+            playbook::Runtime::Process(process) => process,
+            playbook::Runtime::Systemd(_) => {
+                let start = self.unit_start(Some(side)).await?;
+                return Ok(start.and_then(|start| self.start_of_unit(start, Some(side))));
+            }
             playbook::Runtime::Command(_) => return Ok(None),
         };
+        let words = process.command_line(&self.node.context(&side.release))?;
         let variables = self.variables(side).await?;
+        let file = config_file(&words, &variables).map(|file| self.text_for(&self.cwd().join(file), Some(side)));
+        Ok(Some(Start {
+            words,
+            variables,
+            file,
+            works_in: Some(self.cwd()),
+            mounts: Mounts::default(),
+            is_unit: false,
+        }))
+    }
+
+    /// `None` where it is not known what that starts its program with.
+    fn start_of_unit(&self, start: NextStart, side: Option<&Side>) -> Option<Start> {
+        let NextStart { variables, arguments, works_in, mounts, .. } = start;
+        let words = arguments?;
         let file = config_file(&words, &variables).map(|file| {
-            let path = self.put_for(&self.cwd().join(file), side).unwrap_or_else(|_| PathBuf::from(file));
-            regular_file::read(&path, MAX_FILE).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+            let seen = works_in.as_ref().map_or_else(|| PathBuf::from(file), |folder| folder.join(file));
+            match mounts.place(&seen) {
+                Lies::OnHost(path) => self.text_for(&path, side),
+                Lies::Nowhere => None,
+            }
         });
-        Ok(Some(Start { words, variables, file }))
+        Some(Start { words, variables, file, works_in, mounts, is_unit: true })
+    }
+
+    fn text_for(&self, path: &Path, side: Option<&Side>) -> Option<String> {
+        let put = side.and_then(|side| self.put_for(path, side).ok());
+        String::from_utf8(regular_file::read(put.as_deref().unwrap_or(path), MAX_FILE).ok()?).ok()
     }
 }
 
@@ -97,24 +152,59 @@ struct Start {
     variables: BTreeMap<String, String>,
     /// Its configuration file, which alone counts where there is one; within, nothing where it cannot be read.
     file: Option<Option<String>>,
+    /// Where relative paths begin, as the program sees it.
+    works_in: Option<PathBuf>,
+    mounts: Mounts,
+    /// Of a unit: whether or not the program was told a data directory, it has one.
+    is_unit: bool,
 }
 
 impl Start {
-    fn objection(&self, cwd: &Path, data: Option<&Path>) -> Option<String> {
+    /// `data` is what the playbook says, and `runs_on` where its process has it.
+    fn objection(&self, data: Option<&Path>, runs_on: Option<&Path>) -> Option<String> {
         if let Some(place) = self.switched(FORCE_NEW_CLUSTER) {
             return Some(format!(
                 "its next start is given {place}, which makes a cluster of this member alone, and the others are lost to it; \
                  take that out"
             ));
         }
-        let told = self.said(DATA_DIR).map(|told| cwd.join(told)).filter(|told| told.is_absolute())?;
-        let data = data.filter(|data| real(data) != real(&told))?;
+        let told = match self.folder(DATA_DIR)? {
+            Lies::OnHost(told) => told,
+            Lies::Nowhere => {
+                return Some(format!(
+                    "its next start has its `{DATA_DIR}` in a file system that is made anew each time (TemporaryFileSystem=), where it would \
+                     be somebody else; take that out, or bind the folder there (BindPaths=)"
+                ));
+            }
+        };
+        let is_other = |data: &&Path| !is_same(data, &told);
+        let told = told.display();
+        if let Some(data) = data.filter(is_other) {
+            let data = data.display();
+            return Some(format!(
+                "`data_dir` is {data}, and its next start is given {told} as `{DATA_DIR}`, where it would be somebody else; correct the one \
+                 that is wrong"
+            ));
+        }
+        let runs_on = runs_on.filter(is_other).map(real)?;
         Some(format!(
-            "`data_dir` is {}, and its next start is given {} as `{DATA_DIR}`, where it would be somebody else; correct the one that \
-             is wrong",
-            data.display(),
-            told.display()
+            "it runs on {}, and its next start has {told} as `{DATA_DIR}`, where it would be somebody else; correct its unit",
+            runs_on.display()
         ))
+    }
+
+    /// The folder that is named by this flag, or that etcd takes where none is.
+    fn folder(&self, flag: &str) -> Option<Lies> {
+        let untold = || {
+            // A unit that is told nothing starts something else.
+            let is_told = self.words.iter().any(|word| word.starts_with('-'))
+                || self.variables.keys().any(|name| name.starts_with(PREFIX));
+            let is_its = self.is_unit && is_told && flag == DATA_DIR && !matches!(self.file, Some(None));
+            is_its.then(|| format!("{}.etcd", self.said("name").unwrap_or_else(|| "default".into())))
+        };
+        let path = PathBuf::from(self.said(flag).or_else(untold)?);
+        let path = if path.is_absolute() { path } else { self.works_in.as_ref()?.join(path) };
+        path.is_absolute().then(|| self.mounts.place(&path))
     }
 
     /// What a release does not take any more though it knows the flag, and so is not seen by asking it.
@@ -142,6 +232,12 @@ impl Start {
     }
 }
 
+/// By whichever path, and through whichever mount.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let inode = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    real(one) == real(other) || inode(one).is_some_and(|found| inode(other) == Some(found))
+}
+
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.components().collect())
 }
@@ -149,6 +245,42 @@ fn real(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A unit is changed after its member was started.
+    #[test]
+    fn a_unit_that_would_start_elsewhere_than_it_runs_is_told() {
+        for (line, works_in, mounts, runs_on, is_refused) in [
+            ("--data-dir=/d", Some("/"), "", "/d", false),
+            ("--data-dir=/e", Some("/"), "", "/d", true),
+            ("--data-dir=etcd", Some("/var/lib"), "", "/var/lib/etcd", false),
+            ("--data-dir=etcd", Some("/srv"), "", "/var/lib/etcd", true),
+            ("--data-dir=etcd", None, "", "/var/lib/etcd", false), // in its user's home, for all that is known
+            ("--name=m1", Some("/"), "", "/var/lib/etcd", true),
+            ("--name=m1", Some("/srv"), "", "/srv/m1.etcd", false),
+            ("", Some("/srv"), "", "/srv/default.etcd", false),
+            ("--data-dir=/data", Some("/"), "/d:/data", "/d", false),
+            ("--data-dir=/d", Some("/"), "/empty:/d", "/d", true),
+            ("--data-dir=/d/x", Some("/"), ":/d", "/d/x", true),
+        ] {
+            let words = line.split_whitespace().map(str::to_owned).collect();
+            let mut place = Mounts::default();
+            match mounts.split_once(':') {
+                Some(("", empty)) => place.empty.push(empty.into()),
+                Some((source, to)) => place.binds.push((source.into(), to.into())),
+                None => {}
+            }
+            let start = Start {
+                words,
+                variables: BTreeMap::new(),
+                file: None,
+                works_in: works_in.map(PathBuf::from),
+                mounts: place,
+                is_unit: true,
+            };
+            let found = start.objection(None, Some(Path::new(runs_on)));
+            assert_eq!(found.is_some(), is_refused, "{line} {works_in:?} {mounts}: {found:?}");
+        }
+    }
 
     #[test]
     fn a_start_that_makes_another_of_a_member_is_told() {
@@ -179,8 +311,15 @@ mod tests {
             let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
             let pairs = environment.split_whitespace().filter_map(|word| word.split_once('='));
             let variables = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            let start = Start { words, variables, file: file.map(|text| Some(text.to_owned())) };
-            let found = start.objection(Path::new("/w"), Some(Path::new("/d"))).or_else(|| start.gone());
+            let start = Start {
+                words,
+                variables,
+                file: file.map(|text| Some(text.to_owned())),
+                works_in: Some("/w".into()),
+                mounts: Mounts::default(),
+                is_unit: false,
+            };
+            let found = start.objection(Some(Path::new("/d")), None).or_else(|| start.gone());
             assert_eq!(found.is_some(), expected.is_some(), "{line} {environment} {file:?}: {found:?}");
             assert!(expected.is_none_or(|words| found.is_some_and(|why| why.contains(words))), "{line}");
         }

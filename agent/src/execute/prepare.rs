@@ -180,7 +180,13 @@ impl Execution<'_> {
         for node in &mut self.host.nodes {
             node.look_up().await?;
             node.check_has_data().await?;
-            node.check_start_now().await?;
+            match node.current().await {
+                Ok(side) => {
+                    node.check_config_file(&side).await?;
+                    node.check_next_start(&side).await?;
+                }
+                Err(_) => node.check_start_now().await?,
+            }
             let urls: Vec<_> = self.cluster.observer.access().directory().address_of(node.member).into_iter().collect();
             must_answer_itself(node, &urls).await?;
             must_be_the_member(node, &self.cluster.observer, TO_ANSWER).await?;

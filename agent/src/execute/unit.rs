@@ -7,20 +7,14 @@ use std::{
 
 use super::{
     error::ActError,
-    lost_settings::{config_file, variable_of},
-    newcomer,
     node::{OwnNode, Side},
     own_data::told_folder,
 };
 use crate::{
     host::{
-        process::{
-            credentials::Credentials,
-            member_setting::{configured, variables_of},
-        },
+        process::{credentials::Credentials, member_setting::variables_of},
         runtime::{
             Runtime,
-            same_node::value,
             systemd::{
                 SystemdRuntime,
                 check::{Fit, NextStart, Trying},
@@ -93,26 +87,19 @@ impl OwnNode {
             match regular_file::read(put.as_deref().unwrap_or(path), MAX_FILE) {
                 Ok(text) => Read::Text(text),
                 Err(ReadError::System(error)) if error.kind() == ErrorKind::NotFound => Read::Absent,
+                Err(ReadError::NotAFile(_)) => Read::NotAFile,
                 Err(_) => Read::Unread,
             }
         };
         unit.next_start(&process, read).await.map(Some).map_err(ActError::from)
     }
 
-    /// The folder that its next start names by this flag: of a unit by its command, by a variable, or by the configuration file that these
-    /// name.
+    /// The folder that its next start names by this flag, on this host.
     pub(super) async fn folder_told(&self, flag: &str) -> Option<PathBuf> {
-        if !self.is_unit() {
-            return told_folder(&self.node.runtime, flag);
+        match self.is_unit() {
+            true => self.unit_folder(flag).await,
+            false => told_folder(&self.node.runtime, flag),
         }
-        let NextStart { variables, arguments, .. } = self.unit_start(None).await.ok()??;
-        let arguments = arguments?;
-        let variable = || variables.get(&variable_of(flag)).filter(|value| !value.is_empty());
-        let told = match config_file(&arguments, &variables) {
-            Some(file) => configured(&newcomer::read(&None, Path::new(file))?, flag)?,
-            None => value(&arguments, flag).or_else(|| variable().map(String::as_str))?.to_owned(),
-        };
-        Some(PathBuf::from(told)).filter(|folder| folder.is_absolute())
     }
 
     fn unit_of_playbook(&self) -> Option<SystemdRuntime> {

@@ -76,6 +76,12 @@ async fn units_that_would_fight_a_step_are_refused(system: System) {
             "its next start is given `ETCD_FORCE_NEW_CLUSTER`",
             "take that out",
         ),
+        (
+            "[Service]\nWorkingDirectory=/nowhere",
+            "works in /nowhere (WorkingDirectory=), which is no folder",
+            "make the folder",
+        ),
+        ("[Service]\nBindPaths=/srv:/var/lib/member", "is no member's data", "correct that"),
         ("[Service]\nEnvironmentFile=/etc/absent.env", "takes variables from /etc/absent.env", "put the file there"),
         ("[Service]\nUser=nobody", "runs as user `nobody`, who cannot run", "let the user in there"),
         ("[Service]\nUser=whoever", "runs as user `whoever`, whom there is not", "create the user"),

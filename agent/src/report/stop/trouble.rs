@@ -139,7 +139,8 @@ impl Trouble {
             }
             Self::DataGone { name, lock } => {
                 let message = format!(
-                    "the data of {name} is gone, or its log, or their disk is not mounted; a member does not begin anew"
+                    "there is no data of {name} where it is to start: it is gone, or its log, or their disk is not mounted, or another folder \
+                     is named than it lies in; a member does not begin anew"
                 );
                 (Reason::DataGone, message, lock.map_or("", step_over), with("status"))
             }
@@ -199,7 +200,10 @@ impl Trouble {
         match self {
             Self::Declined { down } => stop.with_down(down, &[]),
             Self::KnownHazard { name, id, .. } => stop.leaving(&hazard::known(id, name).1),
-            Self::DataGone { name, .. } => stop.leaving(&back_by_itself(&printable(name))),
+            Self::DataGone { name, .. } => {
+                let back = back_by_itself(&printable(name));
+                stop.leaving(&format!("where it is there after all, correct what names it; else {back}"))
+            }
             _ => stop,
         }
     }

@@ -1,6 +1,9 @@
 //! Preflight of a unit: systemd is asked, its user tried, and the rules (`preflight.rs`) applied.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use nix::unistd::{Gid, Group, Uid, User};
 
@@ -8,6 +11,7 @@ use super::{
     SystemdError, SystemdRuntime,
     bus::Bus,
     environment::{Environment, Read, expand},
+    mounts::{Lies, Mounts},
     phase::{Phase, phase},
     preflight::{self, Finding, Wanted},
     program::leads_through,
@@ -36,6 +40,9 @@ pub struct NextStart {
     /// What its program gets, without that one's name. `None` where that is not known: a variable is in it that may stand in a file that was
     /// not read, or the program has a `/` of its own.
     pub arguments: Option<Vec<String>>,
+    /// Where relative paths begin, as its program sees it; `None` where that is its user's home.
+    pub works_in: Option<PathBuf>,
+    pub mounts: Mounts,
 }
 
 /// What a unit that is fit says.
@@ -61,6 +68,7 @@ impl SystemdRuntime {
         };
         let unfit = |finding| SystemdError::Unfit { name: self.name.clone(), finding };
         preflight::refuse(&unit, &wanted).map_err(unfit)?;
+        works_in_a_folder(&unit).map_err(unfit)?;
         if !Uid::effective().is_root() {
             bus.can_be_allowed().await?;
             if trying == Trying::Order && phase(&unit) == Phase::Up {
@@ -104,12 +112,30 @@ impl SystemdRuntime {
         let variables = told.over(process);
         let is_known = unit.root.is_none() && (is_whole || !unit.arguments.iter().any(|word| word.contains('$')));
         let arguments = is_known.then(|| expand(&unit.arguments, &variables));
-        Ok(NextStart { variables, is_whole, arguments })
+        Ok(NextStart { variables, is_whole, arguments, works_in: unit.works_in, mounts: unit.mounts })
     }
 
     /// User and group that the unit runs as, where they are not the agent's own.
     pub async fn owner(&self) -> Result<Option<(u32, u32)>, SystemdError> {
         Ok(owner(&self.look(&Bus::open(&self.unit).await?).await?))
+    }
+}
+
+/// systemd starts nothing in a folder that is not there, unless it makes it, or mounts it.
+fn works_in_a_folder(unit: &Unit) -> Result<(), Finding> {
+    let is_made =
+        |cwd: &Path| unit.directories.iter().any(|(_, made)| made.split(':').any(|made| cwd.starts_with(made)));
+    let is_mounted = |cwd: &Path| unit.mounts.place(cwd) != Lies::OnHost(cwd.to_owned());
+    match &unit.cwd {
+        Some(cwd) if !cwd.is_dir() && !is_made(cwd) && !is_mounted(cwd) => Err(Finding {
+            unit: unit.name.clone(),
+            fault: format!(
+                "works in {} (WorkingDirectory=), which is no folder, so that it would not start",
+                cwd.display()
+            ),
+            remedy: "make the folder, or correct WorkingDirectory=".into(),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -23,36 +23,56 @@ pub enum Read {
     Text(Vec<u8>),
     /// There is none.
     Absent,
+    /// It is a folder, or the like.
+    NotAFile,
     /// There may be one, and it is not for this agent to read.
     Unread,
+}
+
+/// What systemd itself sets for each start, as far as somebody may name it.
+const OF_SYSTEMD: [&str; 5] = ["HOME", "USER", "LOGNAME", "SHELL", "CREDENTIALS_DIRECTORY"];
+
+fn wrong(unit: &Unit, path: &str, why: &str) -> Finding {
+    Finding {
+        unit: unit.name.clone(),
+        fault: format!("takes variables from {path} (EnvironmentFile=), which {why}, so that it would not start"),
+        remedy: "put the file there, or correct EnvironmentFile=".into(),
+    }
 }
 
 impl Environment {
     /// Of a unit of a systemd that gives each unit `manager`.
     ///
     /// # Errors
-    /// A file without which there is no start is not there.
+    /// A file without which there is no start is not there, or cannot be read by systemd.
     pub(super) fn of(unit: &Unit, manager: &[String], read: impl Fn(&Path) -> Read) -> Result<Self, Finding> {
-        let mut told = Self { passed: unit.passed.clone(), is_whole: true, ..Self::default() };
-        for pair in manager.iter().chain(&unit.environment) {
-            told.variables.extend(pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())));
-        }
+        let passed = unit.passed.iter().cloned().chain(OF_SYSTEMD.map(str::to_owned)).collect();
+        let mut told = Self { passed, is_whole: true, ..Self::default() };
+        let pair = |text: &String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        told.variables.extend(manager.iter().filter_map(pair));
+        told.variables.extend(unit.directories.iter().map(|(name, paths)| ((*name).to_owned(), paths.clone())));
+        told.variables.extend(unit.environment.iter().filter_map(pair));
         for (path, may_be_absent) in &unit.environment_files {
             // Which files it stands for is known at the start.
             let is_pattern = path.contains(['*', '?', '[']);
-            match if is_pattern { Read::Unread } else { read(Path::new(path)) } {
-                Read::Text(text) => told.variables.extend(assignments(&String::from_utf8_lossy(&text))),
-                Read::Absent if *may_be_absent => {}
-                Read::Absent => {
-                    return Err(Finding {
-                        unit: unit.name.clone(),
-                        fault: format!(
-                            "takes variables from {path} (EnvironmentFile=), which is not there, so that it would not start"
-                        ),
-                        remedy: "put the file there, or correct EnvironmentFile=".into(),
-                    });
+            let why = match if is_pattern { Read::Unread } else { read(Path::new(path)) } {
+                Read::Text(text) => match String::from_utf8(text).ok().filter(|text| !text.contains('\0')) {
+                    Some(text) => {
+                        told.variables.extend(assignments(&text));
+                        continue;
+                    }
+                    None => "is no text",
+                },
+                Read::NotAFile => "is no file",
+                Read::Absent => "is not there",
+                Read::Unread => {
+                    told.is_whole = false;
+                    continue;
                 }
-                Read::Unread => told.is_whole = false,
+            };
+            // With a `-` whatever is wrong with it is passed over.
+            if !may_be_absent {
+                return Err(wrong(unit, path, why));
             }
         }
         for word in &unit.unset {
@@ -92,10 +112,30 @@ pub(super) fn expand(arguments: &[String], variables: &BTreeMap<String, String>)
     let is_name =
         |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let words = arguments.iter().flat_map(|word| match word.strip_prefix('$') {
-        Some(name) if is_name(name) => value(name).split_whitespace().map(str::to_owned).collect(),
+        Some(name) if is_name(name) => words_of(value(name)),
         _ => vec![within(word, value)],
     });
     words.collect()
+}
+
+/// Split at whitespace, but for what stands in quotes or behind a backslash.
+fn words_of(value: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut characters = value.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (Some(end), c) if c == end => quote = None,
+            (_, '\\') => word.get_or_insert_default().extend(characters.next()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
 }
 
 fn within<'a>(word: &str, value: impl Fn(&str) -> &'a str) -> String {
@@ -236,6 +276,9 @@ mod tests {
             ("", "A=1 B=2", "", "A B=3", "", "A=p", Some("B=2")),
             ("", "", "", "", "A", "A=p B=p", Some("A=p")),
             ("", "A=u", "", "", "A", "A=p", Some("A=u")),
+            ("", "A=u", "/folder", "", "", "", None),
+            ("", "A=u", "/folder-", "", "", "", Some("A=u")),
+            ("", "A=u", "/bytes", "", "", "", None),
             ("", "A=u", "/secret", "", "", "A=p B=p", Some("A=u B=p")), // what cannot be read may have it
             ("", "A=u", "/*.conf", "", "", "B=p", Some("A=u B=p")),
         ] {
@@ -253,12 +296,26 @@ mod tests {
             let read = |path: &Path| match path.to_str() {
                 Some("/b") => Read::Text(b"B=f\nC=f\n".to_vec()),
                 Some("/secret") => Read::Unread,
+                Some("/folder") => Read::NotAFile,
+                Some("/bytes") => Read::Text(vec![b'A', b'=', 0xff]),
                 _ => Read::Absent,
             };
             let told = Environment::of(&unit, &words(manager), read);
             let process = pairs(process).into_iter().collect();
             let found = told.ok().map(|told| told.over(&process));
             assert_eq!(found, expected.map(|expected| pairs(expected).into_iter().collect()), "{environment} {files}");
+        }
+    }
+
+    #[test]
+    fn a_variable_is_split_as_a_command_line_is() {
+        for (value, expected) in [
+            ("", vec![]),
+            (" --a  --b=1\t", vec!["--a", "--b=1"]),
+            ("--a='x y' \"\" \\ z", vec!["--a=x y", "", " z"]),
+            ("--a=\"x'y\\\"z\" 'open", vec!["--a=x'y\"z", "open"]),
+        ] {
+            assert_eq!(words_of(value), expected, "{value}");
         }
     }
 

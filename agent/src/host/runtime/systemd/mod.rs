@@ -28,6 +28,7 @@ use crate::host::process::process_id::ProcessId;
 mod bus;
 pub mod check;
 pub mod environment;
+pub mod mounts;
 pub mod phase;
 pub mod preflight;
 mod program;

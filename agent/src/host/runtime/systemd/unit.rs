@@ -7,6 +7,8 @@ use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use zbus::zvariant::{OwnedObjectPath, OwnedValue};
 
+use super::mounts::Mounts;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Load {
     #[default]
@@ -103,14 +105,19 @@ pub struct Unit {
     pub passed: Vec<String>,
     /// Variables that it does not give after all, by name or as `NAME=value`.
     pub unset: Vec<String>,
+    /// Folders that are made for it, joined by `:`, and the variable that names them.
+    pub directories: Vec<(&'static str, String)>,
+    pub mounts: Mounts,
     /// The user it runs as; root's where there is none.
     pub user: Option<String>,
     /// The group, where it is named.
     pub group: Option<String>,
     /// Whether its user is made up for each start.
     pub has_dynamic_user: bool,
-    /// Its working folder, where it is named.
+    /// Its working folder, where it is named and must be there.
     pub cwd: Option<PathBuf>,
+    /// The same, whether or not it must be there; `None` is that of its user.
+    pub works_in: Option<PathBuf>,
     /// A folder or image that is its `/`.
     pub root: Option<PathBuf>,
 }
@@ -197,6 +204,43 @@ impl Properties {
     }
 }
 
+/// What a folder of this kind is named by, and where it lies.
+const DIRECTORIES: [(&str, &str, &str); 5] = [
+    ("StateDirectory", "STATE_DIRECTORY", "/var/lib"),
+    ("RuntimeDirectory", "RUNTIME_DIRECTORY", "/run"),
+    ("CacheDirectory", "CACHE_DIRECTORY", "/var/cache"),
+    ("LogsDirectory", "LOGS_DIRECTORY", "/var/log"),
+    ("ConfigurationDirectory", "CONFIGURATION_DIRECTORY", "/etc"),
+];
+
+impl Properties {
+    fn directories(&self) -> Vec<(&'static str, String)> {
+        let named = |(property, variable, folder): (&str, &'static str, &str)| {
+            let paths: Vec<_> = self.list(property).iter().map(|name| format!("{folder}/{name}")).collect();
+            (!paths.is_empty()).then(|| (variable, paths.join(":")))
+        };
+        DIRECTORIES.into_iter().filter_map(named).collect()
+    }
+
+    fn mounts(&self) -> Mounts {
+        type Bind = (String, String, bool, u64);
+        let binds = ["BindPaths", "BindReadOnlyPaths"]
+            .into_iter()
+            .flat_map(|name| self.get::<Vec<Bind>>(name).unwrap_or_default());
+        let empty: Vec<(String, String)> = self.get("TemporaryFileSystem").unwrap_or_default();
+        Mounts {
+            binds: binds.map(|(source, place, ..)| (source.into(), place.into())).collect(),
+            empty: empty.into_iter().map(|(place, _)| place.into()).collect(),
+        }
+    }
+
+    fn works_in(&self) -> Option<PathBuf> {
+        let Some(named) = self.set("WorkingDirectory") else { return Some("/".into()) };
+        let path = PathBuf::from(named.trim_start_matches(['-', '!']));
+        path.is_absolute().then_some(path)
+    }
+}
+
 impl Unit {
     /// Reads both of its interfaces, and its job's type.
     pub(super) fn read(unit: &Properties, service: &Properties, job: Option<&str>) -> Self {
@@ -240,6 +284,8 @@ impl Unit {
             kills: service.flag("SendSIGKILL"),
             program,
             arguments: arguments.unwrap_or_default(),
+            directories: service.directories(),
+            mounts: service.mounts(),
             environment: service.list("Environment"),
             environment_files: service.get("EnvironmentFiles").unwrap_or_default(),
             passed: service.list("PassEnvironment"),
@@ -248,6 +294,7 @@ impl Unit {
             group: service.set("Group"),
             has_dynamic_user: service.flag("DynamicUser"),
             cwd: service.cwd(),
+            works_in: service.works_in(),
             root: root.map(PathBuf::from),
         }
     }
