@@ -68,20 +68,35 @@ struct Wiring {
     bins: Vec<PathBuf>,
     /// The processes that were found there the last time.
     pids: Arc<Mutex<Vec<Vec<i32>>>>,
+    /// Whether who is none of them may connect.
+    lets_others_in: bool,
     faults: watch::Receiver<Faults>,
     records: Records,
 }
 
 impl Network {
-    /// A way to each member: from the first port of a pair to the second, where the member itself listens.
+    /// A way to each member: from the first port of a pair to the second, where the member itself listens. Nobody else is let in.
     ///
     /// # Errors
     /// A port is taken.
     pub async fn start(layout: &Layout, ways: &[(u16, u16)]) -> Result<Self, Error> {
+        Self::among(layout, ways, false).await
+    }
+
+    /// The same, where others may come, such as newcomers: they are cut off from a member that is, and else hear everybody.
+    ///
+    /// # Errors
+    /// A port is taken.
+    pub async fn start_with_newcomers(layout: &Layout, ways: &[(u16, u16)]) -> Result<Self, Error> {
+        Self::among(layout, ways, true).await
+    }
+
+    async fn among(layout: &Layout, ways: &[(u16, u16)], lets_others_in: bool) -> Result<Self, Error> {
         let (faults, receiver) = watch::channel(Faults::default());
         let wiring = Wiring {
             bins: layout.members.iter().map(|member| member.bin()).collect(),
             pids: Arc::default(),
+            lets_others_in,
             faults: receiver,
             records: Arc::default(),
         };
@@ -123,7 +138,8 @@ async fn open(listener: TcpListener, to: usize, port: u16, wiring: Wiring) {
             // Where much runs, to look through all processes takes longer than a member waits for an answer.
             let asked = wiring.clone();
             let owner = tokio::task::spawn_blocking(move || asked.owner(address)).await;
-            if let Ok(Some(from)) = owner {
+            let other = wiring.lets_others_in.then_some(to);
+            if let Some(from) = owner.ok().flatten().or(other) {
                 connect(caller, port, wiring, [from, to]).await;
             }
         });

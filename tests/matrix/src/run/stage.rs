@@ -111,7 +111,7 @@ impl Stage {
         if let Some(doors) = &self.doors {
             let ports = self.layout().members.iter().map(|member| member.peer_port);
             let ways: Vec<_> = doors.numbers.iter().copied().zip(ports).collect();
-            self.network = Some(Network::start(self.layout(), &ways).await?);
+            self.network = Some(Network::start_with_newcomers(self.layout(), &ways).await?);
         }
         self.cluster.begin().await?;
         if self.size() > 1 {
