@@ -69,7 +69,7 @@ impl OwnNode {
     /// The folder that the next start of its unit names by this flag, on this host.
     pub(super) async fn unit_folder(&self, flag: &str) -> Option<PathBuf> {
         let start = self.unit_start(None).await.ok()??;
-        match self.start_of_unit(start, None)?.folder(flag)? {
+        match self.start_of_unit(start, None).folder(flag)? {
             Lies::OnHost(folder) => Some(folder),
             Lies::Nowhere => None,
         }
@@ -109,7 +109,7 @@ impl OwnNode {
             playbook::Runtime::Process(process) => process,
             playbook::Runtime::Systemd(_) => {
                 let start = self.unit_start(Some(side)).await?;
-                return Ok(start.and_then(|start| self.start_of_unit(start, Some(side))));
+                return Ok(start.map(|start| self.start_of_unit(start, Some(side))));
             }
             playbook::Runtime::Command(_) => return Ok(None),
         };
@@ -122,22 +122,23 @@ impl OwnNode {
             file,
             works_in: Some(self.cwd()),
             mounts: Mounts::default(),
-            is_unit: false,
+            has_default: false,
         }))
     }
 
-    /// `None` where it is not known what that starts its program with.
-    fn start_of_unit(&self, start: NextStart, side: Option<&Side>) -> Option<Start> {
+    /// Where it is not known what that starts its program with, its variables count all the same.
+    fn start_of_unit(&self, start: NextStart, side: Option<&Side>) -> Start {
         let NextStart { variables, arguments, works_in, mounts, .. } = start;
-        let words = arguments?;
+        let has_all_words = arguments.is_some();
+        let words = arguments.unwrap_or_default();
         let file = config_file(&words, &variables).map(|file| {
-            let seen = works_in.as_ref().map_or_else(|| PathBuf::from(file), |folder| folder.join(file));
+            let seen = works_in.as_deref().unwrap_or(Path::new("")).join(file);
             match mounts.place(&seen) {
-                Lies::OnHost(path) => self.text_for(&path, side),
-                Lies::Nowhere => None,
+                Lies::OnHost(path) if path.is_absolute() => self.text_for(&path, side),
+                Lies::OnHost(_) | Lies::Nowhere => None,
             }
         });
-        Some(Start { words, variables, file, works_in, mounts, is_unit: true })
+        Start { words, variables, file, works_in, mounts, has_default: has_all_words }
     }
 
     fn text_for(&self, path: &Path, side: Option<&Side>) -> Option<String> {
@@ -155,8 +156,8 @@ struct Start {
     /// Where relative paths begin, as the program sees it.
     works_in: Option<PathBuf>,
     mounts: Mounts,
-    /// Of a unit: whether or not the program was told a data directory, it has one.
-    is_unit: bool,
+    /// Whether the program has a data directory where it is told none: of a unit whose words are all known.
+    has_default: bool,
 }
 
 impl Start {
@@ -199,7 +200,7 @@ impl Start {
             // A unit that is told nothing starts something else.
             let is_told = self.words.iter().any(|word| word.starts_with('-'))
                 || self.variables.keys().any(|name| name.starts_with(PREFIX));
-            let is_its = self.is_unit && is_told && flag == DATA_DIR && !matches!(self.file, Some(None));
+            let is_its = self.has_default && is_told && flag == DATA_DIR && !matches!(self.file, Some(None));
             is_its.then(|| format!("{}.etcd", self.said("name").unwrap_or_else(|| "default".into())))
         };
         let path = PathBuf::from(self.said(flag).or_else(untold)?);
@@ -275,7 +276,7 @@ mod tests {
                 file: None,
                 works_in: works_in.map(PathBuf::from),
                 mounts: place,
-                is_unit: true,
+                has_default: true,
             };
             let found = start.objection(None, Some(Path::new(runs_on)));
             assert_eq!(found.is_some(), is_refused, "{line} {works_in:?} {mounts}: {found:?}");
@@ -317,7 +318,7 @@ mod tests {
                 file: file.map(|text| Some(text.to_owned())),
                 works_in: Some("/w".into()),
                 mounts: Mounts::default(),
-                is_unit: false,
+                has_default: false,
             };
             let found = start.objection(Some(Path::new("/d")), None).or_else(|| start.gone());
             assert_eq!(found.is_some(), expected.is_some(), "{line} {environment} {file:?}: {found:?}");

@@ -6,6 +6,7 @@ mod fleet;
 mod guard;
 mod interrupted;
 mod members;
+mod next_start;
 mod refusal;
 mod run;
 mod trouble;
