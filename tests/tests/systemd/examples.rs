@@ -78,6 +78,8 @@ fn what_is_shipped_starts_the_guard_when_a_restart_is_due() {
         if ran.contains("adopt /etc/baton/playbook.yaml\n") { Ok(()) } else { Err(ran) }
     });
     adopts.expect("it is started");
+    // It would go on.
+    host.must(&["systemctl", "stop", "baton-adopt.timer", "baton-adopt.service"]).expect("they stop");
 
     host.must(&["systemctl", "enable", "--now", "baton-guard.service"]).expect("it ends at once");
     host.must(&["systemctl", "stop", "baton-guard.service"]).expect("it stops");
