@@ -17,11 +17,16 @@ use crate::{
     journal::restart::Binary,
     machine::act::Event,
     observe::view::ClusterView,
+    store::stored,
     words::with_causes,
 };
 
 /// Between two looks at a member that is becoming ready.
 const READY_PROBE_GAP: Duration = Duration::from_millis(20);
+/// How often a member is looked at in its soak: each look costs all members some milliseconds of a processor.
+const LOOKS_IN_A_SOAK: u32 = 30;
+/// Between two of them at most: one that is not ready for so long is seen.
+const SOAKING_PROBE_GAP: Duration = Duration::from_secs(5);
 /// The shortest soak of which it is said how far it is.
 const SHOWN_SOAK: Duration = Duration::from_secs(2);
 
@@ -62,14 +67,15 @@ impl Execution<'_> {
                         tokio::time::sleep(READY_PROBE_GAP).await;
                         continue;
                     }
+                    // It serves again. A cluster of one has nobody else to keep the leases, and what is said meanwhile.
+                    self.cluster.excluded.set(None);
                     let since = *ready_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < soak {
                         self.say_how_far_the_soak_is(since.elapsed(), soak).await;
-                        tokio::time::sleep(READY_PROBE_GAP.max(soak / 50)).await;
+                        tokio::time::sleep((soak / LOOKS_IN_A_SOAK).clamp(READY_PROBE_GAP, SOAKING_PROBE_GAP)).await;
                         continue;
                     }
                     let Some(why) = self.unfinished(member).await else {
-                        self.cluster.excluded.set(None);
                         self.say_what_was_not_compared(member, on).await;
                         self.tell(RunEvent::Ready { member });
                         return Ok(Event::Done);
@@ -210,7 +216,10 @@ impl Execution<'_> {
                 let judged = match (self.alone(&view), self.removed_by_view(member, &view).await) {
                     (Some(abort), _) => Judged::Alone(abort),
                     (None, Some(by)) => Judged::Removed(by),
-                    (None, None) => judge_view(&view, member, side.as_ref().map(|side| &side.release)),
+                    (None, None) => match judge_view(&view, member, side.as_ref().map(|side| &side.release)) {
+                        Judged::Ready => self.judge_data(&view).await,
+                        judged => judged,
+                    },
                 };
                 self.tell(RunEvent::Looked(&view));
                 self.seen.last_view = Some(view);
@@ -221,6 +230,34 @@ impl Execution<'_> {
                 self.seen.blind = Some(error.into());
                 Judged::NotYet { why, has_quorum: false }
             }
+        }
+    }
+}
+
+impl Execution<'_> {
+    /// Whether the only voter has what it had: the record of this very step, above all. It has the ids that it had on whichever data it is
+    /// started, as they are made of its URL and its token; of several, the others would not take it back.
+    async fn judge_data(&self, view: &ClusterView) -> Judged {
+        let attempt = self.host.past.in_hand.map(|in_hand| in_hand.attempt());
+        let is_known = attempt.is_some() && self.cluster.leases.seen == attempt;
+        if view.voters().count() > 1 || !is_known {
+            return Judged::Ready;
+        }
+        // There is nobody else to ask, and it serves.
+        self.cluster.excluded.set(None);
+        let keys = match self.cluster.store.read().await {
+            Ok(snapshot) => stored::keys(&snapshot).ok(),
+            Err(_) => None,
+        };
+        match keys.map(|keys| keys.step.map(|step| step.value.attempt) == attempt) {
+            Some(true) => Judged::Ready,
+            None => Judged::NotYet { why: Arc::from("the shared keys are not read from it"), has_quorum: true },
+            Some(false) => Judged::NotYet {
+                why: Arc::from(
+                    "it serves nothing of this run: it was started on other data than it had; see which data directory its start names",
+                ),
+                has_quorum: true,
+            },
         }
     }
 }

@@ -6,5 +6,6 @@ mod backup;
 mod canary;
 mod command;
 mod hops;
+mod one;
 mod path;
 mod release_files;
