@@ -10,7 +10,6 @@ use std::{
 };
 
 use proto::{MemberId, Revision};
-use tokio::net::TcpStream;
 
 use super::{Execution, as_event, error::ActError, node::OwnNode, process_member::says};
 use crate::{
@@ -42,8 +41,6 @@ const ENDS_AT_ONCE: Duration = Duration::from_secs(1);
 const ASKED_AGAIN: Duration = Duration::from_millis(500);
 /// Between a refusal and the next try.
 const REFUSED: Duration = Duration::from_secs(5);
-/// How long a newcomer has to take a connection.
-const REACHED_WITHIN: Duration = Duration::from_secs(3);
 /// How long a former member that was told of its removal may take to end by itself, and between two looks whether it has.
 const ENDS_BY_ITSELF: Duration = Duration::from_secs(10);
 const ENDED_YET: Duration = Duration::from_millis(50);
@@ -165,14 +162,21 @@ impl Execution<'_> {
     async fn is_not_reached(&self, member: MemberId) -> Option<String> {
         let listed = self.cluster.observer.peer_urls().await.ok()?;
         let urls = listed.get(&member).filter(|urls| !urls.is_empty())?;
+        let others: Vec<_> =
+            listed.iter().filter(|(id, _)| **id != member).flat_map(|(_, urls)| urls.clone()).collect();
         let mut last = None;
         for url in urls {
-            match reached(url).await {
+            match self.cluster.observer.peer_port(url, &others).await {
                 Ok(()) => return None,
-                Err(error) => last = Some(format!("nobody answers at {url}, its peer URL, from this host: {error}")),
+                Err(amiss) => last = Some(format!("its peer URL is {url}, and as this host sees it, {amiss}")),
             }
         }
-        last.map(|why| format!("{why}; correct `peer_urls` and its --listen-peer-urls, or open the way there"))
+        last.map(|why| {
+            format!(
+                "{why}; open the way there, or take it back with `agent abandon`, correct `peer_urls` and its --listen-peer-urls, and run \
+                 again"
+            )
+        })
     }
 
     /// The machine asks again at once; what is refused now is mostly refused for some time.
@@ -267,18 +271,6 @@ impl Execution<'_> {
 
     fn own(&self, at: usize) -> Result<&OwnNode, ActError> {
         self.host.nodes.get(at).ok_or_else(|| "this host has no such seat".into())
-    }
-}
-
-/// Whether a connection is taken there; what would be said over it is between members.
-async fn reached(url: &str) -> std::io::Result<()> {
-    let address =
-        reqwest::Url::parse(url).ok().and_then(|url| Some((url.host_str()?.to_owned(), url.port_or_known_default()?)));
-    let Some((host, port)) = address else { return Ok(()) };
-    let host = host.trim_matches(['[', ']']).to_owned();
-    match tokio::time::timeout(REACHED_WITHIN, TcpStream::connect((host, port))).await {
-        Ok(connected) => connected.map(drop),
-        Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
     }
 }
 

@@ -173,10 +173,32 @@ fn objection(told: &Told, name: &str, peer_urls: &[String], data: Option<&Path>)
     if given.is_some_and(|given| given != sorted(peer_urls.to_vec())) && !peer_urls.is_empty() {
         return Some(format!("`peer_urls` are not its `{dashes}initial-advertise-peer-urls`"));
     }
+    if let Some(why) = elsewhere(told, peer_urls, dashes) {
+        return Some(why);
+    }
     let given = told.said("data-dir");
     let given = given.as_deref().map(Path::new);
     let differs = given.zip(data).is_some_and(|(given, data)| given.is_absolute() && given != data);
     differs.then(|| format!("`data_dir` is not its `{dashes}data-dir`"))
+}
+
+/// Why the others would not find it at its peer URLs: clients are served there, or only TLS is spoken.
+fn elsewhere(told: &Told, peer_urls: &[String], dashes: &str) -> Option<String> {
+    let all = |flag: &str| -> Vec<String> {
+        told.said(flag).iter().flat_map(|urls| urls.split(',')).map(|url| url.trim().to_owned()).collect()
+    };
+    for flag in ["listen-client-urls", "advertise-client-urls"] {
+        if let Some(url) = all(flag).into_iter().find(|url| peer_urls.contains(url)) {
+            return Some(format!("{url} of its `peer_urls` is among its `{dashes}{flag}`, where clients are served"));
+        }
+    }
+    let is = |scheme: &'static str| move |url: &String| url.starts_with(scheme);
+    let listens = all("listen-peer-urls");
+    let takes_tls_alone = !listens.is_empty() && listens.iter().all(is("https:"));
+    let plain = peer_urls.iter().find(|url| takes_tls_alone && is("http:")(url));
+    plain.map(|url| {
+        format!("{url} of its `peer_urls` has no TLS, and its `{dashes}listen-peer-urls` takes nothing else")
+    })
 }
 
 #[cfg(test)]
@@ -225,6 +247,12 @@ mod tests {
             ("--initial-cluster=m1=http://h:3,m4=http://h:1", None),
             ("--initial-advertise-peer-urls=http://h:1", None),
             ("--initial-advertise-peer-urls=http://h:2", Some("peer_urls")),
+            ("--listen-client-urls=http://h:2,http://h:1", Some("where clients are served")),
+            ("--advertise-client-urls=http://h:1", Some("where clients are served")),
+            ("--listen-client-urls=http://h:2", None),
+            ("--listen-peer-urls=https://h:1", Some("takes nothing else")),
+            ("--listen-peer-urls=https://h:1,http://h:1", None),
+            ("--listen-peer-urls=http://0.0.0.0:1", None),
             ("--data-dir=/d", None),
             ("--data-dir=/e", Some("data_dir")),
             ("--data-dir=d", None),

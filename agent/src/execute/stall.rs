@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -12,13 +11,17 @@ use super::wait::{LOOK_GAP, NOTHING_NEW};
 use crate::{
     event::Decision,
     keys::{
-        AttemptId, KeyName, Keys, ProcessId, Run, RunId, RunState,
+        KeyName, Keys, ProcessId, Run, RunId, RunState,
         membership::{Membership, RoleChange},
     },
 };
 
 /// How far a run is, by its keys: its state, how many are done, who comes and goes, the step in hand, and how much of the backup is had.
-type Stage = (Option<(RunId, RunState, usize, Option<Arc<Membership>>)>, Option<AttemptId>, Option<u8>);
+type Stage = (Option<(RunId, RunState, usize, Option<Membership>)>, Option<InHand>, Option<u8>);
+
+/// Whose step, and whether it goes back or changes the member's role. Not which attempt: one that is begun again and again, and refused each
+/// time, brings nobody anywhere.
+type InHand = (MemberId, bool, Option<RoleChange>);
 
 /// What was last seen to come about, by anyone, and when.
 #[derive(Debug)]
@@ -62,8 +65,10 @@ impl Progress {
         let run = keys.run.as_ref().map(|run| &run.value);
         let is_backed_up = run.is_none_or(|run| run.backup.is_some());
         let backed_up = keys.agents.values().filter_map(|agent| agent.value.backed_up).max().filter(|_| !is_backed_up);
-        let run = run.map(|run| (run.id, run.state.clone(), run.done.len(), run.membership.clone()));
-        let is_new = self.stages.insert((run, keys.step.as_ref().map(|step| step.value.attempt), backed_up));
+        let run =
+            run.map(|run| (run.id, run.state.clone(), run.done.len(), run.membership.as_deref().map(without_calls)));
+        let in_hand = keys.step.as_ref().map(|step| (step.value.member, step.value.back, step.value.role));
+        let is_new = self.stages.insert((run, in_hand, backed_up));
         // Each of them counts, so all are put in.
         let new_members = members.filter(|member| self.members.insert(*member)).count();
         if is_new || new_members > 0 {
@@ -102,6 +107,10 @@ impl Progress {
     }
 }
 
+fn without_calls(membership: &Membership) -> Membership {
+    Membership { called: None, ..membership.clone() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +144,11 @@ mod tests {
         assert!(is_new(&mut progress, &keys, &[]), "one more is done");
         keys.run.as_mut().unwrap().modified.0 += 1;
         assert!(!is_new(&mut progress, &keys, &[]), "written once more");
+        let step = keys.step.as_mut().unwrap();
+        step.value.attempt.0 += 1;
+        assert!(!is_new(&mut progress, &keys, &[]), "begun once more");
+        keys.step.as_mut().unwrap().value.back = true;
+        assert!(is_new(&mut progress, &keys, &[]), "it goes back");
         keys.step = None;
         assert!(is_new(&mut progress, &keys, &[]), "a step is over");
     }

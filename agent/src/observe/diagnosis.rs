@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, ErrorKind, Read as _, Write as _},
+    io::{self, ErrorKind, Read as _},
     net::{TcpStream, ToSocketAddrs as _},
     sync::Arc,
     time::{Duration, Instant},
@@ -60,7 +60,7 @@ fn cause(address: &str, tls: Option<&TlsFiles>) -> Option<CallError> {
         (Some(_), Err(error)) if fault::is_tls(&error) => fault::in_words(&error).map(CallError::Untrusted),
         (Some(_), Err(_)) => match answer(&host, port)? {
             Plain::Http(_) => Some(CallError::Untrusted("it speaks plain http, not TLS".into())),
-            Plain::Other => None,
+            Plain::Http2 | Plain::Other => None,
         },
         (Some(_), Ok(())) => None,
         (None, Err(error)) if !fault::is_tls(&error) => {
@@ -71,7 +71,15 @@ fn cause(address: &str, tls: Option<&TlsFiles>) -> Option<CallError> {
 }
 
 /// A handshake, and the first word after it: a certificate of ours is refused only then.
-fn handshake(host: &str, port: u16, tls: Option<&TlsFiles>) -> io::Result<()> {
+pub(super) fn handshake(host: &str, port: u16, tls: Option<&TlsFiles>) -> io::Result<()> {
+    let (mut connection, mut socket) = shaken(host, port, tls)?;
+    match Stream::new(&mut connection, &mut socket).read(&mut [0]) {
+        Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn shaken(host: &str, port: u16, tls: Option<&TlsFiles>) -> io::Result<(ClientConnection, TcpStream)> {
     let config = match tls {
         Some(files) => files.for_handshake()?,
         None => client().with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
@@ -95,10 +103,7 @@ fn handshake(host: &str, port: u16, tls: Option<&TlsFiles>) -> io::Result<()> {
             }
         }
     }
-    match Stream::new(&mut connection, &mut socket).read(&mut [0]) {
-        Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Err(error),
-        _ => Ok(()),
-    }
+    Ok((connection, socket))
 }
 
 /// TLS as the agent speaks it.
@@ -109,35 +114,61 @@ pub(super) fn client() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerif
         .expect("ring has what the default versions of TLS need")
 }
 
-/// How somebody answers a request without TLS.
+/// How somebody answers a request.
 #[derive(Debug, PartialEq, Eq)]
-enum Plain {
+pub(super) enum Plain {
     /// In HTTP; the beginning of it.
     Http(String),
+    /// In HTTP/2, unasked, as the bundled node's peer port.
+    Http2,
     Other,
 }
 
 /// What is answered to the question for etcd's version, its beginning.
 fn answer(host: &str, port: u16) -> Option<Plain> {
+    page(host, port, "/version", None).ok()?
+}
+
+/// What is answered where this page is asked for, its beginning; `None` where nothing is. With TLS, as the agent speaks it.
+///
+/// # Errors
+/// No connection, or no handshake.
+pub(super) fn page(host: &str, port: u16, path: &str, tls: Option<&TlsFiles>) -> io::Result<Option<Plain>> {
+    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+    match tls {
+        None => said(&mut connect(host, port)?, &request),
+        Some(_) => {
+            let (mut connection, mut socket) = shaken(host, port, tls)?;
+            said(&mut Stream::new(&mut connection, &mut socket), &request)
+        }
+    }
+}
+
+fn said(stream: &mut (impl io::Read + io::Write), request: &str) -> io::Result<Option<Plain>> {
     const MOST: usize = 4096;
-    let mut socket = connect(host, port).ok()?;
-    socket.write_all(b"GET /version HTTP/1.0\r\n\r\n").ok()?;
+    stream.write_all(request.as_bytes())?;
     let (deadline, mut said, mut word) = (Instant::now() + HANDSHAKE, Vec::new(), [0; 512]);
     while said.len() < MOST && Instant::now() < deadline {
-        match socket.read(&mut word) {
+        match stream.read(&mut word) {
             Ok(0) | Err(_) => break,
             Ok(read) => said.extend_from_slice(&word[..read]),
         }
     }
-    match said.is_empty() {
-        true => None,
-        false => Some(plain(&said)),
-    }
+    Ok((!said.is_empty()).then(|| plain(&said)))
 }
 
 fn plain(said: &[u8]) -> Plain {
     let text = String::from_utf8_lossy(said);
-    if text.starts_with("HTTP/") { Plain::Http(text.into_owned()) } else { Plain::Other }
+    match () {
+        () if text.starts_with("HTTP/") => Plain::Http(text.into_owned()),
+        () if is_settings(said) => Plain::Http2,
+        () => Plain::Other,
+    }
+}
+
+/// Whether this is the frame that each side of HTTP/2 begins with: its length, its type, no flags, of no stream (RFC 9113, 3.4 and 6.5).
+fn is_settings(said: &[u8]) -> bool {
+    matches!(said, [0, _, length, 4, 0, 0, 0, 0, 0, ..] if length % 6 == 0)
 }
 
 /// Whether what answers is surely not where members serve clients. One that says its version may be a member in trouble; and

@@ -34,6 +34,7 @@ mod login;
 pub mod member;
 mod membership;
 pub mod metrics;
+pub mod peer_port;
 pub mod peers;
 pub mod permission;
 mod queue;

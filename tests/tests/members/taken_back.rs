@@ -3,6 +3,7 @@
 use tests::{
     agent::Agent,
     case::Case,
+    cluster::Member,
     ended::all_must_be,
     newcomers::{data, until_told},
     on_both,
@@ -43,12 +44,41 @@ async fn a_newcomer_that_does_not_start_is_taken_back(system: System) {
 /// etcd sends a learner that calls the leader itself whatever it lacks, wherever that listens; as a voter it would keep all later ones out.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newcomer_that_nobody_reaches_is_not_promoted() {
+    let elsewhere = Ports::lease(1).expect("a port");
+    let flag = format!("--listen-peer-urls=http://127.0.0.1:{}", elsewhere.numbers[0]);
+    is_not_promoted(|newcomer, _| newcomer.flags.push(flag), "nobody answers there").await;
+}
+
+/// By another name, so that it cannot be seen in its arguments.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newcomer_whose_peer_url_leads_to_its_client_port_is_not_promoted() {
+    let flag = |newcomer: &Member| format!("--initial-advertise-peer-urls=http://localhost:{}", newcomer.client_port);
+    let mistyped = |newcomer: &mut Member, _: &Member| {
+        let flag = flag(newcomer);
+        newcomer.flags.retain(|flag| !flag.starts_with("--initial-advertise-peer-urls="));
+        newcomer.flags.push(flag);
+    };
+    is_not_promoted(mistyped, "what answers there is no peer port").await;
+}
+
+/// Where another member answers, and where nobody says a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newcomer_whose_peer_url_leads_to_somebody_else_is_not_promoted() {
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = mute.local_addr().expect("its own").port();
+    let at = |newcomer: &mut Member, port: u16| {
+        newcomer.flags.retain(|flag| !flag.starts_with("--initial-advertise-peer-urls="));
+        newcomer.flags.push(format!("--initial-advertise-peer-urls=http://localhost:{port}"));
+    };
+    is_not_promoted(|newcomer, _| at(newcomer, port), "a connection is taken there, and nothing").await;
+    is_not_promoted(|newcomer, other| at(newcomer, other.peer_port), "it leads where another member is reached").await;
+}
+
+async fn is_not_promoted(mistyped: impl FnOnce(&mut Member, &Member), words: &str) {
     let Some(case) = with_three(System::Etcd).await else { return };
     let mut newcomers = case.newcomers(1);
-    let elsewhere = Ports::lease(1).expect("a port");
-    let newcomer = &mut newcomers.members[0];
-    newcomer.flags.push(format!("--listen-peer-urls=http://127.0.0.1:{}", elsewhere.numbers[0]));
-    let words = format!("nobody answers at {}", newcomer.peer_url());
+    mistyped(&mut newcomers.members[0], case.member(1));
+    let words = format!("its peer URL is {}, and as this host sees it, {words}", newcomers.members[0].peer_url());
     let change = case.replace("m1", "m4").everybody_comes();
     let agents = change.start_all(&case, [case.member(0), &newcomers.members[0]]);
     let is_told = wait::until("it to be told", GENEROUS, || {
