@@ -23,6 +23,7 @@ use super::{
 use crate::{
     host::{
         blocking::blocking,
+        files::data_dir::DataDir,
         process::member_setting::{configured, switched},
         runtime::{
             same_node::value,
@@ -39,6 +40,7 @@ use crate::{
 const MAX_FILE: usize = 1 << 20;
 const FORCE_NEW_CLUSTER: &str = "force-new-cluster";
 const DATA_DIR: &str = "data-dir";
+const WAL_DIR: &str = "wal-dir";
 /// The flag, and what is known of it.
 const NO_FSYNC: (&str, &str) = ("unsafe-no-fsync", "no-fsync");
 /// etcd, CHANGELOG-3.5.
@@ -52,7 +54,7 @@ impl OwnNode {
     pub(super) async fn check_next_start(&self, side: &Side) -> Result<(), ActError> {
         let Some(start) = self.next_start(side).await? else { return Ok(()) };
         let gone = || (side.release.cluster_version() >= WITHOUT_CAPNSLOG).then(|| start.gone()).flatten();
-        let objection = start.objection(self.node.data_dir.as_deref(), self.unit_runs_on().await.as_deref());
+        let objection = start.objection(self.node.data_dir.as_deref(), self.runs_on().await.as_ref());
         self.refused(objection.or_else(gone))
     }
 
@@ -75,13 +77,14 @@ impl OwnNode {
         }
     }
 
-    /// Where its unit's process has its data, by way of that process: a unit may see another file system than this host.
-    async fn unit_runs_on(&self) -> Option<PathBuf> {
-        if !self.is_unit() {
+    /// Where its process has its data, by way of that process: a unit may see another file system than this host. `None` where a command
+    /// of the operator's starts it.
+    async fn runs_on(&self) -> Option<DataDir> {
+        if matches!(self.node.runtime, playbook::Runtime::Command(_)) {
             return None;
         }
         let pid = self.peek().await.ok()?.process()?.identity.pid;
-        blocking(move || Some(data_dir(pid)?.data).filter(|data| data.is_dir())).await
+        blocking(move || data_dir(pid).filter(|found| found.data.is_dir())).await
     }
 
     fn refused(&self, why: Option<String>) -> Result<(), ActError> {
@@ -122,7 +125,7 @@ impl OwnNode {
             file,
             works_in: Some(self.cwd()),
             mounts: Mounts::default(),
-            has_default: false,
+            has_default: true,
         }))
     }
 
@@ -156,22 +159,23 @@ struct Start {
     /// Where relative paths begin, as the program sees it.
     works_in: Option<PathBuf>,
     mounts: Mounts,
-    /// Whether the program has a data directory where it is told none: of a unit whose words are all known.
+    /// Whether all its words are known, and so where the program has its data where it is told nothing.
     has_default: bool,
 }
 
 impl Start {
     /// `data` is what the playbook says, and `runs_on` where its process has it.
-    fn objection(&self, data: Option<&Path>, runs_on: Option<&Path>) -> Option<String> {
+    fn objection(&self, data: Option<&Path>, runs_on: Option<&DataDir>) -> Option<String> {
         if let Some(place) = self.switched(FORCE_NEW_CLUSTER) {
             return Some(format!(
                 "its next start is given {place}, which makes a cluster of this member alone, and the others are lost to it; \
                  take that out"
             ));
         }
-        let told = match self.folder(DATA_DIR)? {
-            Lies::OnHost(told) => told,
-            Lies::Nowhere => {
+        let told = match self.folder(DATA_DIR) {
+            None => return runs_on.and_then(|runs_on| self.other_log(runs_on)),
+            Some(Lies::OnHost(told)) => told,
+            Some(Lies::Nowhere) => {
                 return Some(format!(
                     "its next start has its `{DATA_DIR}` in a file system that is made anew each time (TemporaryFileSystem=), where it would \
                      be somebody else; take that out, or bind the folder there (BindPaths=)"
@@ -187,11 +191,36 @@ impl Start {
                  that is wrong"
             ));
         }
-        let runs_on = runs_on.filter(is_other).map(real)?;
-        Some(format!(
-            "it runs on {}, and its next start has {told} as `{DATA_DIR}`, where it would be somebody else; correct its unit",
-            runs_on.display()
-        ))
+        let runs_on = runs_on?;
+        if is_other(&runs_on.data.as_path()) {
+            return Some(format!(
+                "it runs on {}, and its next start has {told} as `{DATA_DIR}`, where it would be somebody else; correct what it is started \
+                 with",
+                real(&runs_on.data).display()
+            ));
+        }
+        self.other_log(runs_on)
+    }
+
+    /// A database with a new log would have forgotten what the member promised, as much as one without either.
+    fn other_log(&self, runs_on: &DataDir) -> Option<String> {
+        let has = runs_on.log();
+        let gets = match self.folder(WAL_DIR) {
+            Some(Lies::OnHost(told)) => told,
+            Some(Lies::Nowhere) => PathBuf::from("a file system that is made anew each time"),
+            None if self.has_default && !matches!(self.file, Some(None)) => {
+                DataDir { data: runs_on.data.clone(), wal: None }.log()
+            }
+            None => return None,
+        };
+        (!is_same(&has, &gets)).then(|| {
+            format!(
+                "it has its log in {}, and its next start has it in {} (`{WAL_DIR}`), without what it promised the others; correct what it is \
+                 started with",
+                real(&has).display(),
+                gets.display()
+            )
+        })
     }
 
     /// The folder that is named by this flag, or that etcd takes where none is.
@@ -278,8 +307,34 @@ mod tests {
                 mounts: place,
                 has_default: true,
             };
-            let found = start.objection(None, Some(Path::new(runs_on)));
+            let found = start.objection(None, Some(&DataDir { data: runs_on.into(), wal: None }));
             assert_eq!(found.is_some(), is_refused, "{line} {works_in:?} {mounts}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_start_with_another_log_is_told() {
+        for (line, file, wal, is_refused) in [
+            ("etcd --data-dir=/d", None, None, false),
+            ("etcd --data-dir=/d --wal-dir=/w", None, Some("/w"), false),
+            ("etcd --data-dir=/d --wal-dir=/d/member/wal", None, None, false),
+            ("etcd --data-dir=/d --wal-dir=/w", None, None, true),
+            ("etcd --data-dir=/d", None, Some("/w"), true),
+            ("etcd --data-dir=/d --wal-dir=/w --wal-dir=/x", None, Some("/w"), true),
+            ("etcd --config-file=/c", Some("data-dir: /d\nwal-dir: /w"), Some("/w"), false),
+            ("etcd --config-file=/c", Some("data-dir: /d"), Some("/w"), true),
+        ] {
+            let start = Start {
+                words: line.split(' ').map(str::to_owned).collect(),
+                variables: BTreeMap::new(),
+                file: file.map(|text| Some(text.to_owned())),
+                works_in: Some("/".into()),
+                mounts: Mounts::default(),
+                has_default: true,
+            };
+            let runs_on = DataDir { data: "/d".into(), wal: wal.map(PathBuf::from) };
+            let found = start.objection(None, Some(&runs_on));
+            assert_eq!(found.is_some(), is_refused, "{line} {wal:?}: {found:?}");
         }
     }
 

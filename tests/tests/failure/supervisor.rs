@@ -14,6 +14,7 @@ use tests::{
 
 on_both! {
     a_status_that_always_says_that_it_runs, etcd #[ignore = "slow: the node's row shows the same"];
+    a_start_on_other_data, node #[ignore = "slow: etcd's row shows the same"];
     #[ignore = "slow: a status that always says that it runs shows the same by default"]
     a_status_that_prints_a_file_that_was_left;
     #[ignore = "slow: more than a minute; the last words of a member are told by default"]
@@ -39,7 +40,13 @@ const HONEST: &str = "[ -e /proc/$pid/exe ] || exit 3\necho $pid";
 
 /// The cluster with all its members under scripts, of which the first's `status` is this.
 async fn with_status(system: System, status: &str) -> Option<Rollout> {
-    let mut case = Case::path(system, ("3.5", "3.6"), |_| {}).await?;
+    let case = scripted(system, 3).await?;
+    script(&case.layout().members[0], "status", status);
+    Some(case.strategy(&["join_window: 10s"]).begin().await)
+}
+
+async fn scripted(system: System, size: usize) -> Option<Case> {
+    let mut case = Case::path(system, ("3.5", "3.6"), |spec| spec.size = size).await?;
     case.upgrade.runtime = by_scripts;
     for member in &case.layout().members {
         let words = member.flags.iter().map(|flag| format!(" '{flag}'")).collect::<String>();
@@ -50,9 +57,30 @@ async fn with_status(system: System, status: &str) -> Option<Rollout> {
         script(member, "status", HONEST);
         fs::write(member.dir.join("pid"), member.process().expect("it runs").pid.to_string()).expect("written");
     }
-    script(&case.layout().members[0], "status", status);
     case.upgrade.every_node = vec!["stop: { timeout: 3s, kill: true }".into()];
-    Some(case.strategy(&["join_window: 10s"]).begin().await)
+    Some(case)
+}
+
+/// What an only member serves nobody else contradicts, and it has the ids that it had: they are made of its URL and its token.
+async fn a_start_on_other_data(system: System) {
+    let Some(case) = scripted(system, 1).await else { return };
+    let case = case.strategy(&["allow_downtime: true", "health: { timeout: 5s }"]);
+    case.client(0).put("kept", "value").await.expect("put");
+    let member = case.member(0);
+    let start = fs::read_to_string(member.dir.join("start")).expect("written");
+    let data = format!("--data-dir={}", member.data().display());
+    assert!(start.contains(&data), "{start}");
+    // Once, and then as before.
+    let once = format!("if mkdir once; then\n{}\nelse\n{start}\nfi", start.replace(&data, &format!("{data}2")));
+    script(member, "start", &once);
+    let rollout = case.begin().await;
+    let ended = rollout.one("run", 0).await;
+    // It is started once more, and goes on where it was.
+    ended.must_be(0, "done");
+    assert!(ended.stderr.contains("it was started on other data than it had"), "{ended}");
+    let kept = rollout.client(0).get("kept").await.expect("it answers");
+    assert!(kept.is_some(), "it serves what it had");
+    assert!(!rollout.keys().await.contains_key("step"), "its step is over");
 }
 
 async fn a_status_that_always_says_that_it_runs(system: System) {

@@ -4,6 +4,8 @@ use std::{fs, path::PathBuf};
 
 use tests::{
     case::Case,
+    cluster::Member,
+    playbook::{quoted, started_by_the_agent},
     rollout::{Ends, Rollout},
     system::System,
 };
@@ -56,4 +58,31 @@ async fn a_start_that_would_make_another_of_a_member_is_refused_before_its_stop(
     rollout.write();
     rollout.one("run", 0).await.must_be(0, "partial");
     rollout.end(1).await;
+}
+
+/// Words that are for the new release alone, and a playbook that does not say where the data is.
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_of_the_new_release_that_lead_elsewhere_are_refused() {
+    let Some(case) = Case::path(System::Etcd, ("3.5", "3.6"), |_| {}).await else { return };
+    let mut rollout = case.strategy(&["join_window: 2s"]).begin().await;
+    for (runtime, why) in
+        [(with::<0> as fn(&Member) -> Vec<String>, "somebody else"), (with::<1>, "without what it promised the others")]
+    {
+        rollout.upgrade.runtime = runtime;
+        rollout.write();
+        rollout.one("plan", 0).await.must_be(3, "unprepared");
+        is_refused(&rollout, [0], (3, "unprepared"), &["m1: ", why]).await;
+    }
+    rollout.upgrade.runtime = started_by_the_agent;
+    rollout.write();
+    rollout.one("run", 0).await.must_be(0, "partial");
+    rollout.end(1).await;
+}
+
+const FLAGS: [&str; 2] = ["data-dir", "wal-dir"];
+
+fn with<const FLAG: usize>(member: &Member) -> Vec<String> {
+    let word = quoted(&format!("--{}={}", FLAGS[FLAG], member.dir.join("elsewhere").display()));
+    let args = format!("args: [{{ add: [{word}], for: \">=3.6\" }}]");
+    started_by_the_agent(member).into_iter().chain([args]).collect()
 }

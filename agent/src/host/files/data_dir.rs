@@ -119,7 +119,8 @@ impl DataDir {
         Ok(self.data.join("member/snap").try_exists()? && !self.data.join("member/snap/db").try_exists()?)
     }
 
-    fn log(&self) -> PathBuf {
+    /// The folder of its write-ahead log.
+    pub fn log(&self) -> PathBuf {
         self.wal.clone().unwrap_or_else(|| self.data.join("member/wal"))
     }
 
