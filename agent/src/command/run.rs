@@ -23,6 +23,7 @@ use crate::{
         Output, Reporter,
         file::{metrics_file::MetricsFile, report_file::ReportFile},
         names::Names,
+        shown::grants,
         stop::{self, Context, Reason, Stop},
     },
     words::with_causes,
@@ -149,7 +150,13 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
     match abort {
         Abort::Journal(error) => Trouble::System(format!("the journal cannot be written: {}", with_causes(&error))),
         Abort::Keys(error) => error.into(),
-        Abort::Refused(reason) => Trouble::AuthRefused(format!("the shared keys cannot be written: {reason}")),
+        Abort::Refused(reason) => {
+            let role = match reason.contains("permission denied") {
+                true => format!("; `{}` says which role an agent needs", grants::COMMAND),
+                false => String::new(),
+            };
+            Trouble::AuthRefused(format!("the shared keys cannot be written: {reason}{role}"))
+        }
         Abort::Removed { member, by, lock } => {
             Trouble::Removed { name: names.short(member), member: names.member(member), by: by.join(", "), lock }
         }

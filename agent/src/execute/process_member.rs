@@ -20,7 +20,7 @@ use crate::{
         process::{
             listener::sockets_of,
             member_setting::member_name,
-            process_id::{ProcessId, family},
+            process_id::{ProcessId, command_line, family},
         },
         runtime::{Found, Judged},
     },
@@ -32,6 +32,8 @@ use crate::{
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a process is asked that looks like a member that was stopped: it may be starting.
 const STARTING: Duration = Duration::from_secs(5);
+/// Between two looks at a process that is ending.
+const ENDING_YET: Duration = Duration::from_millis(50);
 /// How many sockets of one process are asked.
 const MAX_SOCKETS: usize = 32;
 
@@ -97,13 +99,19 @@ pub(super) async fn must_be_the_member(
     let access = observer.access();
     let Some(cluster) = access.directory().cluster() else { return Ok(Found::Unknown.into()) };
     let name = &own.node.name;
-    let deadline = Instant::now() + patience;
+    let (deadline, passing) = (Instant::now() + patience, Instant::now() + STARTING.max(patience));
     loop {
         let status = own.peek().await?;
         if !status.is_running() {
             return Ok(Found::Stopped.into());
         }
         let named = status.process().map(|process| process.identity);
+        // One that is on its way out has let go of its memory, and with it of its command line; it is gone in a moment.
+        let is_ending = named.is_some_and(|named| command_line(named.pid).is_ok_and(|words| words.is_empty()));
+        if is_ending && Instant::now() < passing {
+            sleep(ENDING_YET).await;
+            continue;
+        }
         let evidence = match named {
             Some(named) => evidence(named, observer).await,
             None => Evidence::default(),
