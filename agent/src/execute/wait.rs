@@ -23,6 +23,10 @@ use crate::{
 
 /// Between two looks while others work, unless something changes.
 pub(super) const NOTHING_NEW: Duration = Duration::from_secs(2);
+/// The same where nothing has come about for long: members have better to do than to be asked.
+const STILL_NOTHING_NEW: Duration = Duration::from_secs(10);
+/// What has taken so many times as long is not missed by much.
+const PART: u32 = 10;
 /// Between two looks at a newcomer that catches up.
 const CATCH_UP_GAP: Duration = Duration::from_millis(200);
 /// Between two looks at a member that is in the middle of something.
@@ -53,9 +57,11 @@ impl Execution<'_> {
         let window_ends = self.began + self.playbook.strategy.join_window;
         // That a newcomer has caught up changes no key.
         let is_of_a_newcomer = matches!(wait, Wait::CatchUp { .. });
-        let nothing_new = Instant::now() + if is_of_a_newcomer { CATCH_UP_GAP } else { NOTHING_NEW };
-        // A look is due when the join window ends, too: that decides who takes part.
-        let next = if window_ends > Instant::now() { window_ends.min(nothing_new) } else { nothing_new };
+        let gap = if is_of_a_newcomer { CATCH_UP_GAP } else { gap(self.progress.at.elapsed()) };
+        // A look is due when the join window ends, too: that decides who takes part. And when it is time to give up.
+        let stalls = self.progress.at + self.playbook.strategy.stall_timeout;
+        let due = [window_ends, stalls].into_iter().filter(|due| *due > Instant::now());
+        let next = due.fold(Instant::now() + gap, Instant::min);
         let since = Instant::now();
         let is_told = tokio::select! {
             () = changes.changed() => true,
@@ -82,5 +88,22 @@ impl Execution<'_> {
             member.is_ready() && self.me.seats.has(member.id) && member.release() == target
         };
         self.seen.last_view.iter().flat_map(|view| &view.members).filter(|m| is_done(m)).map(|m| m.id).collect()
+    }
+}
+
+/// Between two looks, where nothing has come about for so long.
+fn gap(idle: Duration) -> Duration {
+    (idle / PART).clamp(NOTHING_NEW, STILL_NOTHING_NEW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_long_looks_less_often() {
+        for (idle, expected) in [(0, 2), (20, 2), (50, 5), (100, 10), (36_000, 10)] {
+            assert_eq!(gap(Duration::from_secs(idle)), Duration::from_secs(expected), "{idle}");
+        }
     }
 }

@@ -24,8 +24,8 @@ use crate::{
 const WITHOUT_WATCH: Duration = Duration::from_millis(500);
 /// How long the next answer of a watch is not read: one that never ends takes no processor.
 const ANSWER_GAP: Duration = Duration::from_millis(10);
-/// How long a watch may be silent before word is given all the same: its member may be frozen.
-const SILENCE: Duration = Duration::from_secs(2);
+/// How long a watch may be silent before word is given all the same: its member may be frozen. Who waits looks by the clock, too.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Waits for changes. Dropping it ends the watch.
 #[derive(Debug)]
