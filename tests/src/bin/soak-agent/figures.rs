@@ -15,6 +15,10 @@ pub struct Figures {
     replaced: usize,
     scaled: usize,
     guarded: usize,
+    hops: usize,
+    backed_up: usize,
+    restored: usize,
+    kills_in_restores: usize,
     kills_in_changes: usize,
     kills_in_guards: usize,
     kills: usize,
@@ -33,11 +37,12 @@ impl Figures {
     }
 
     pub fn add(&mut self, rollout: &Rollout, leg: &Leg) {
-        let seen = &rollout.testimony;
         match leg {
             Leg::Roll(direction) => {
                 self.rollouts += 1;
                 self.down += usize::from(direction.to < direction.from);
+                self.hops += usize::from(direction.over.is_some());
+                self.backed_up += usize::from(direction.is_backed_up);
             }
             Leg::Replace(_) => {
                 self.replaced += 1;
@@ -51,6 +56,10 @@ impl Figures {
                 self.guarded += 1;
                 self.kills_in_guards += rollout.killed.len();
             }
+            Leg::Restore(_) => {
+                self.restored += 1;
+                self.kills_in_restores += rollout.killed.len();
+            }
         }
         self.kills += rollout.killed.len();
         for killed in &rollout.killed {
@@ -58,6 +67,7 @@ impl Figures {
             *self.by_record.entry(killed.last.clone()).or_default() += 1;
         }
         self.run_again += usize::from(rollout.is_run_again);
+        let Some(seen) = &rollout.testimony else { return };
         self.writes += seen.writes_acked;
         self.operations += seen.history.as_ref().map_or(0, |judged| judged.operations);
         self.longest_gap_ms = self.longest_gap_ms.max(seen.longest_write_gap.as_millis());
@@ -69,10 +79,15 @@ impl Figures {
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (syncs, times) = (self.at_syncs, self.kills - self.at_syncs);
-        writeln!(f, "rollouts               {}, of which downgrades {}", self.rollouts, self.down)?;
+        let (rollouts, down, hops, saved) = (self.rollouts, self.down, self.hops, self.backed_up);
+        writeln!(
+            f,
+            "rollouts               {rollouts}, of which downgrades {down}, over two minors {hops}, backed up {saved}"
+        )?;
         writeln!(f, "members replaced       {}", self.replaced)?;
         writeln!(f, "scalings, up or down   {}; {} kills in these two", self.scaled, self.kills_in_changes)?;
         writeln!(f, "rounds of guards       {}, with {} kills", self.guarded, self.kills_in_guards)?;
+        writeln!(f, "restores               {}, with {} kills", self.restored, self.kills_in_restores)?;
         writeln!(f, "finished by one more   {}, as agents had ended while others were dead", self.run_again)?;
         writeln!(
             f,

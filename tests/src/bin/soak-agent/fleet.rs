@@ -9,7 +9,7 @@ use tests::{
 };
 
 use crate::{
-    journey::{Direction, HOSTS, Leg, NEWCOMERS, Replacement, Scaling},
+    journey::{Direction, HOSTS, Kills, Leg, NEWCOMERS, Replacement, Scaling},
     rollout::{self, Change, Rollout},
 };
 
@@ -25,11 +25,17 @@ pub struct Fleet {
     ever: usize,
     /// How many rollouts, each of which has keys of its own under load.
     rollouts: usize,
+    /// How many values there are beside those.
+    filled: usize,
 }
+
+/// Values of so many bytes, and so many of them in a megabyte.
+const VALUE: usize = 50_000;
+const VALUES: usize = 20;
 
 impl Fleet {
     pub fn of(layout: Layout, build: Build) -> Self {
-        Self { layout, build, ports: Vec::new(), ever: HOSTS, rollouts: 0 }
+        Self { layout, build, ports: Vec::new(), ever: HOSTS, rollouts: 0, filled: 0 }
     }
 
     /// One leg: one rollout, or two where it goes there and back.
@@ -38,6 +44,7 @@ impl Fleet {
             Leg::Roll(direction) => Ok(vec![self.roll(direction).await?]),
             Leg::Replace(replacement) => Ok(vec![self.replace(replacement).await?]),
             Leg::Scale(scaling) => self.scale(scaling).await,
+            Leg::Restore(kills) => Ok(vec![self.restore(kills).await]),
             Leg::Guard(kills) => {
                 let number = self.next();
                 let guarded = rollout::guard(&self.layout, &self.build, kills, number).await;
@@ -46,11 +53,48 @@ impl Fleet {
         }
     }
 
+    async fn restore(&mut self, kills: &Kills) -> Told {
+        let number = self.next();
+        let restored = rollout::restore(&self.layout, &self.build, kills, number).await;
+        (format!("{}: restored", self.build), restored)
+    }
+
+    /// Writes so many megabytes.
+    pub async fn fill(&mut self, megabytes: usize) -> Result<(), Error> {
+        self.filled = megabytes * VALUES;
+        let client = self.layout.client(&self.layout.members[0])?;
+        for number in 0..self.filled {
+            client
+                .put(&format!("filled/{number}"), &number.to_string().repeat(VALUE / number.to_string().len()))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Reads it back, through one member after the other.
+    ///
+    /// # Errors
+    /// Some of it is not there, or not as it was written.
+    pub async fn is_filled(&self) -> Result<(), Error> {
+        for (number, member) in (0..self.filled).zip(self.layout.members.iter().cycle()) {
+            let found = self.layout.client(member)?.get(&format!("filled/{number}")).await?;
+            let is_whole = found.is_some_and(|kv| {
+                String::from_utf8_lossy(&kv.value) == number.to_string().repeat(VALUE / number.to_string().len())
+            });
+            if !is_whole {
+                return Err(format!("{} has not what was written as filled/{number}", member.name).into());
+            }
+        }
+        Ok(())
+    }
+
     async fn roll(&mut self, direction: &Direction) -> Result<Told, Error> {
         let to = releases::get(self.layout.system, direction.to)?;
-        let what = format!("{} to {}", self.build, to.release);
+        let over = direction.over.map(|minor| releases::get(self.layout.system, minor)).transpose()?;
+        let backup = if direction.is_backed_up { ", backed up" } else { "" };
+        let what = format!("{} to {}{backup}", self.build, to.release);
         let number = self.next();
-        let rolled = rollout::roll(&self.layout, &to, direction, number).await;
+        let rolled = rollout::roll(&self.layout, (over.as_ref(), &to), direction, number).await;
         if rolled.is_ok() {
             rollout::all_run_on(&self.layout, &to).await?;
             self.layout.release = to.release.clone();

@@ -60,6 +60,12 @@ impl Host {
         Self { verb: "guard", more, ..Self::of(member, playbook) }
     }
 
+    /// One that makes its member anew.
+    pub fn restoring(member: &Member, playbook: PathBuf, more: &[&str]) -> Self {
+        let more = more.iter().map(ToString::to_string).collect();
+        Self { verb: "restore", more, ..Self::of(member, playbook) }
+    }
+
     fn more(&self) -> Vec<&str> {
         self.more.iter().map(String::as_str).collect()
     }

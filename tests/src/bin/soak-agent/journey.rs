@@ -12,6 +12,12 @@ pub const NEWCOMERS: usize = 2;
 const REPLACED: u64 = 35;
 const SCALED: u64 = 15;
 const GUARDED: u64 = 15;
+const RESTORED: u64 = 15;
+/// How often a rollout goes over two minors at once, where there are two; and how often it saves a backup first.
+const HOPS: u64 = 35;
+const BACKED_UP: u64 = 40;
+/// Longer than a restore that nothing disturbs.
+const RESTORING_MS: u64 = 3_000;
 /// Longer than a replacement, or one way of a scaling, that nothing disturbs.
 const CHANGING_MS: u64 = 4_000;
 /// Longer than three guarded commands that nothing disturbs.
@@ -35,6 +41,8 @@ pub enum Leg {
     Scale(Scaling),
     /// The member of each host is ended by a command (`agent guard`).
     Guard(Kills),
+    /// A backup is saved, and the cluster made anew from it (`agent restore`).
+    Restore(Kills),
 }
 
 /// One member goes and a newcomer takes its place (`kind: Replace`).
@@ -59,10 +67,14 @@ pub struct Scaling {
 /// When the agents of each host are killed, one after the other.
 pub type Kills = Vec<Vec<Kill>>;
 
-/// One rollout, up or down a minor.
+/// One rollout: a minor up or down, or two up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Direction {
     pub from: &'static str,
+    /// The minor in between, where there is one.
+    pub over: Option<&'static str>,
+    /// Whether a backup is saved before the first stop.
+    pub is_backed_up: bool,
     pub to: &'static str,
     pub kills: Kills,
 }
@@ -89,9 +101,10 @@ impl fmt::Display for Kill {
 impl fmt::Display for Leg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kills: Vec<_> = match self {
-            Self::Roll(Direction { kills, .. }) | Self::Replace(Replacement { kills, .. }) | Self::Guard(kills) => {
-                kills.iter().collect()
-            }
+            Self::Roll(Direction { kills, .. })
+            | Self::Replace(Replacement { kills, .. })
+            | Self::Guard(kills)
+            | Self::Restore(kills) => kills.iter().collect(),
             Self::Scale(Scaling { up, down, .. }) => up.iter().chain(down).collect(),
         };
         let of_host = |kills: &&Vec<Kill>| kills.iter().map(Kill::to_string).collect::<Vec<_>>().join(", ");
@@ -103,7 +116,7 @@ impl fmt::Display for Leg {
 fn minors(system: System) -> &'static [&'static str] {
     match system {
         System::Node => &["3.5", "3.6", "3.7"],
-        System::Etcd => &["3.4", "3.5", "3.6"],
+        System::Etcd => &["3.4", "3.5", "3.6", "3.7"],
     }
 }
 
@@ -122,22 +135,24 @@ pub fn journey(seed: u64, wanted: Option<System>) -> Journey {
     let drawn = System::ALL[chance.below(2) as usize];
     let system = wanted.unwrap_or(drawn);
     let minors = minors(system);
-    let mut at = chance.below(minors.len() as u64) as usize;
+    let mut at = chance.below(minors.len() as u64 - 1) as usize;
     let (from, mut legs) = (minors[at], Vec::new());
     for _ in 0..=chance.below(2) {
-        legs.extend(besides(&mut chance));
-        let to = neighbour(minors, at, &mut chance);
-        let span = span_ms(system, to < at);
+        legs.extend(besides(minors[at], &mut chance));
+        let Some(to) = next(system, at, &mut chance) else { break };
+        let span = span_ms(system, to < at) * to.abs_diff(at) as u64;
         let kills = (0..HOSTS).map(|_| (0..=chance.below(5)).map(|_| kill(&mut chance, span)).collect()).collect();
-        legs.push(Leg::Roll(Direction { from: minors[at], to: minors[to], kills }));
+        let over = (to > at + 1).then(|| minors[at + 1]);
+        let is_backed_up = chance.below(100) < BACKED_UP;
+        legs.push(Leg::Roll(Direction { from: minors[at], over, is_backed_up, to: minors[to], kills }));
         at = to;
     }
-    legs.extend(besides(&mut chance));
+    legs.extend(besides(minors[at], &mut chance));
     Journey { system, from, legs }
 }
 
-/// What comes between two rollouts, if anything does.
-fn besides(chance: &mut Chance) -> Option<Leg> {
+/// What comes between two rollouts of a cluster of this minor, if anything does.
+fn besides(minor: &str, chance: &mut Chance) -> Option<Leg> {
     let drawn = chance.below(100);
     match () {
         () if drawn < REPLACED => {
@@ -155,6 +170,11 @@ fn besides(chance: &mut Chance) -> Option<Leg> {
             let of_host = |chance: &mut Chance| (0..chance.below(4)).map(|_| kill(chance, GUARDING_MS)).collect();
             Some(Leg::Guard((0..HOSTS).map(|_| of_host(chance)).collect()))
         }
+        // What 3.4 has saved wants a later release's tool.
+        () if drawn < REPLACED + SCALED + GUARDED + RESTORED && minor != "3.4" => {
+            let after = |chance: &mut Chance| Kill::After(Duration::from_millis(chance.below(RESTORING_MS)));
+            Some(Leg::Restore((0..HOSTS).map(|_| (0..chance.below(4)).map(|_| after(chance)).collect()).collect()))
+        }
         () => None,
     }
 }
@@ -165,12 +185,21 @@ fn kills_of_a_change(hosts: usize, chance: &mut Chance) -> Kills {
     (0..hosts).map(|_| (0..chance.below(4)).map(|_| after(chance)).collect()).collect()
 }
 
-/// A minor more or less; there is no way from 3.5 to 3.4.
-fn neighbour(minors: &[&str], at: usize, chance: &mut Chance) -> usize {
+/// Where a cluster goes from here: a minor more or less, or two more. There is no way from 3.5 to 3.4, and none is taken down from
+/// etcd's newest.
+fn next(system: System, at: usize, chance: &mut Chance) -> Option<usize> {
+    let minors = minors(system);
+    let is_newest = system == System::Etcd && at + 1 == minors.len();
     let is_down_wanted = chance.below(2) == 0;
-    let may_go_down = at > 0 && minors[at - 1] != "3.4";
+    let may_go_down = at > 0 && minors[at - 1] != "3.4" && !is_newest;
     let may_go_up = at + 1 < minors.len();
-    if may_go_down && (is_down_wanted || !may_go_up) { at - 1 } else { at + 1 }
+    let hops = at + 2 < minors.len() && chance.below(100) < HOPS;
+    match () {
+        () if may_go_down && (is_down_wanted || !may_go_up) => Some(at - 1),
+        () if hops => Some(at + 2),
+        () if may_go_up => Some(at + 1),
+        () => None,
+    }
 }
 
 fn kill(chance: &mut Chance, span_ms: u64) -> Kill {
@@ -199,7 +228,7 @@ mod checks {
     }
 
     #[test]
-    fn every_path_is_taken_one_minor_at_a_time() {
+    fn every_path_is_taken() {
         let mut paths = BTreeSet::new();
         for journey in (0..300).map(|seed| journey(seed, None)) {
             let mut at = journey.from;
@@ -212,9 +241,13 @@ mod checks {
         }
         let wanted = [
             ("etcd", "3.4", "3.5"),
+            ("etcd", "3.4", "3.6"),
             ("etcd", "3.5", "3.6"),
+            ("etcd", "3.5", "3.7"),
             ("etcd", "3.6", "3.5"),
+            ("etcd", "3.6", "3.7"),
             ("node", "3.5", "3.6"),
+            ("node", "3.5", "3.7"),
             ("node", "3.6", "3.5"),
             ("node", "3.6", "3.7"),
             ("node", "3.7", "3.6"),

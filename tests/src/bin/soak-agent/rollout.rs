@@ -8,13 +8,15 @@ use std::{
 
 use tests::{
     Error,
+    agent::Agent,
     cluster::{Layout, Member},
     ended::Ended,
     newcomer::place,
     playbook::Upgrade,
     process::Process,
     raft_status,
-    system::Build,
+    rollout::LIMIT,
+    system::{Build, System},
     wait,
     witness::{Testimony, Witness},
     workload::Load,
@@ -25,10 +27,14 @@ use crate::{
     journey::{Direction, Kills},
 };
 
+/// Where backups lie, in each host's folder.
+const BACKUPS: &str = "backups";
+
 /// A rollout that came to its end.
 pub struct Rollout {
     pub killed: Vec<Killed>,
-    pub testimony: Testimony,
+    /// Of those who looked on; nobody writes while a cluster is restored.
+    pub testimony: Option<Testimony>,
     pub took: Duration,
     /// Whether agents had to be started once more because others were dead when they ended.
     pub is_run_again: bool,
@@ -37,15 +43,32 @@ pub struct Rollout {
 impl fmt::Display for Rollout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let killed: Vec<_> = self.killed.iter().map(|one| format!("{} {}", one.member, one.last)).collect();
-        let (seconds, gap) = (self.took.as_secs_f64(), self.testimony.longest_write_gap.as_millis());
-        write!(f, "{seconds:.1} s  longest gap {gap} ms  {} kills: {}", killed.len(), killed.join(", "))
+        write!(f, "{:.1} s  ", self.took.as_secs_f64())?;
+        if let Some(seen) = &self.testimony {
+            write!(f, "longest gap {} ms  ", seen.longest_write_gap.as_millis())?;
+        }
+        write!(f, "{} kills: {}", killed.len(), killed.join(", "))
     }
 }
 
 /// Takes a cluster to this release. Every agent that was killed is started again, and at last each host's agent must
 /// have said that the cluster is done.
-pub async fn roll(layout: &Layout, to: &Build, direction: &Direction, number: usize) -> Result<Rollout, Error> {
-    let playbooks = Upgrade { node: place, ..Upgrade::new(layout, to) }.write(layout)?;
+pub async fn roll(
+    layout: &Layout,
+    (over, to): (Option<&Build>, &Build),
+    direction: &Direction,
+    number: usize,
+) -> Result<Rollout, Error> {
+    let mut upgrade = Upgrade { node: place, between: over.into_iter().cloned().collect(), ..Upgrade::new(layout, to) };
+    if direction.from == "3.4" {
+        // Nobody changes a user meanwhile.
+        upgrade.strategy.push("accept_hazards: [auth-34-35]".into());
+    }
+    if direction.is_backed_up {
+        upgrade.extra.push("backup: { dir: backups, keep: 2 }".into());
+        layout.members.iter().try_for_each(|member| fs::create_dir_all(member.dir.join(BACKUPS)))?;
+    }
+    let playbooks = upgrade.write(layout)?;
     let hosts: Vec<Host> = layout.members.iter().zip(playbooks).map(|(m, playbook)| Host::of(m, playbook)).collect();
     come_to_an_end(layout, to, &hosts, &direction.kills, number).await
 }
@@ -96,6 +119,39 @@ pub async fn guard(layout: &Layout, build: &Build, kills: &Kills, number: usize)
     Ok(rollout)
 }
 
+/// Saves a backup, writes once more, and has every host make the cluster anew from what was saved; that has all that was written before,
+/// and not the rest.
+pub async fn restore(layout: &Layout, build: &Build, kills: &Kills, number: usize) -> Result<Rollout, Error> {
+    let mut upgrade = Upgrade { node: place, ..Upgrade::new(layout, build) };
+    upgrade.everybody_comes();
+    if build.system == System::Etcd {
+        upgrade.extra.push(format!("restore: {{ tool: {} }}", build.bin.join("etcdutl").display()));
+    }
+    let playbooks = upgrade.write(layout)?;
+    let backups = layout.dir.join(BACKUPS);
+    fs::create_dir_all(&backups)?;
+    let (first, place) = (&playbooks[0], backups.display().to_string());
+    let saved = Agent::start("backup", first, &["--dir", &place])?.ended(LIMIT).await?;
+    let file = saved.result.as_ref().and_then(|said| said["backup"]["file"].as_str());
+    let file = file.ok_or_else(|| format!("nothing was saved: {saved}"))?.to_owned();
+    let since = format!("since-{number}");
+    layout.client(&layout.members[0])?.put(&since, "lost").await?;
+    let again = format!("restore-{number}");
+    let more = ["--from", &file, "--discard-cluster", "--again", &again];
+    let host = |(member, playbook): (&Member, _)| Host::restoring(member, playbook, &more);
+    let hosts: Vec<_> = layout.members.iter().zip(playbooks).map(host).collect();
+    let begun = Instant::now();
+    let (killed, _) = all_are_killed(&hosts, kills).await?;
+    let took = begun.elapsed();
+    all_run_on(layout, build).await?;
+    for member in &layout.members {
+        if layout.client(member)?.get(&since).await?.is_some() {
+            return Err(format!("{} has what was written after the backup", member.name).into());
+        }
+    }
+    Ok(Rollout { killed, testimony: None, took, is_run_again: false })
+}
+
 async fn come_to_an_end(
     layout: &Layout,
     to: &Build,
@@ -120,7 +176,7 @@ async fn come_to_an_end(
     is_clean(layout).await?;
     let testimony = witness.end().await?;
     testimony.is_sound(1)?;
-    Ok(Rollout { killed, testimony, took, is_run_again })
+    Ok(Rollout { killed, testimony: Some(testimony), took, is_run_again })
 }
 
 pub async fn all_run_on(layout: &Layout, to: &Build) -> Result<(), Error> {
