@@ -142,6 +142,11 @@ impl Cluster {
         Ok(Self { layout, _ports: leased, ends: true, _temporary: temporary })
     }
 
+    /// A cluster that was laid out before and does not run, which holds these ports from now on; nothing is started.
+    pub fn at_rest(layout: Layout, ports: Ports) -> Self {
+        Self { layout, _ports: Some(ports), ends: true, _temporary: None }
+    }
+
     /// Waits until every member answers a linearizable read.
     ///
     /// # Errors
@@ -226,7 +231,30 @@ impl Layout {
         }
         let Build { system, release, .. } = spec.build.clone();
         let layout = Self { dir: dir.clone(), system, release, members, certificates, user: None };
-        fs::write(dir.join(FILE), serde_json::to_vec_pretty(&layout)?)?;
+        layout.save()?;
+        Ok(layout)
+    }
+
+    /// Writes down where the cluster is, for whoever comes later.
+    ///
+    /// # Errors
+    /// Its folder cannot be written.
+    pub fn save(&self) -> Result<(), Error> {
+        Ok(fs::write(self.dir.join(FILE), serde_json::to_vec_pretty(self)?)?)
+    }
+
+    /// The same cluster in another folder, which is made: every file, and every name that has the old folder in it. Its members
+    /// must be at rest. Their ports stay as they are, since members know each other by them.
+    ///
+    /// # Errors
+    /// The folder is there already, or cannot be written.
+    pub fn copied(&self, to: &Path) -> Result<Self, Error> {
+        crate::folder::copy(&self.dir, to)?;
+        let (old, new) = (self.dir.display().to_string(), to.canonicalize()?.display().to_string());
+        let mut value = serde_json::to_value(self)?;
+        moved(&mut value, &old, &new);
+        let layout: Self = serde_json::from_value(value)?;
+        layout.save()?;
         Ok(layout)
     }
 
@@ -319,6 +347,16 @@ impl Layout {
 }
 
 const FILE: &str = "cluster.json";
+
+/// Puts one folder's name in place of another's, in every text.
+fn moved(value: &mut serde_json::Value, old: &str, new: &str) {
+    match value {
+        serde_json::Value::String(text) => *text = text.replace(old, new),
+        serde_json::Value::Array(all) => all.iter_mut().for_each(|one| moved(one, old, new)),
+        serde_json::Value::Object(all) => all.values_mut().for_each(|one| moved(one, old, new)),
+        _ => {}
+    }
+}
 
 pub(crate) fn tls_flags(files: &Certificates) -> Vec<String> {
     let flags = ["", "peer-"].map(|side| {

@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod ended;
 pub mod events;
 pub mod fault;
+pub mod folder;
 pub mod history;
 pub mod member;
 pub mod metrics;

@@ -50,6 +50,15 @@ impl Ports {
         Err(io::Error::new(io::ErrorKind::AddrInUse, format!("no {count} free ports in a row from {FIRST} on")))
     }
 
+    /// Leases just these; `None` where one of them is somebody's.
+    ///
+    /// # Errors
+    /// The lock folder cannot be written.
+    pub fn lease_these(numbers: &[u16]) -> io::Result<Option<Self>> {
+        let locks = numbers.iter().map(|port| lock(*port)).collect::<io::Result<Option<Vec<_>>>>()?;
+        Ok(locks.map(|locks| Self { numbers: numbers.to_vec(), _locks: locks }))
+    }
+
     fn lease_from(start: u16, count: usize) -> io::Result<Self> {
         let mut leased = Self { numbers: Vec::new(), _locks: Vec::new() };
         for offset in 0..COUNT {
@@ -99,6 +108,21 @@ mod tests {
         for port in one.numbers.iter().chain(&two.numbers) {
             TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).expect("free to bind");
         }
+    }
+
+    #[test]
+    fn ports_that_one_names_are_leased_together_or_not_at_all() {
+        let lease = Ports::lease(3).expect("ports");
+        let numbers = lease.numbers.clone();
+        assert!(Ports::lease_these(&numbers).expect("the folder is there").is_none(), "they are leased");
+        drop(lease);
+        let again = Ports::lease_these(&numbers).expect("the folder is there").expect("free again");
+        assert_eq!(again.numbers, numbers);
+        drop(again);
+        let _busy = TcpListener::bind((Ipv4Addr::LOCALHOST, numbers[1])).expect("free again");
+        assert!(Ports::lease_these(&numbers).expect("the folder is there").is_none(), "one is in use");
+        let lock = lock(numbers[0]).expect("the folder is there");
+        assert!(lock.is_some(), "nothing is kept of ports that were not had");
     }
 
     #[test]

@@ -103,13 +103,22 @@ impl Watcher {
     ) -> Result<Self, Error> {
         let members = endpoints.iter().map(|url| Ok((url.clone(), Client::new(url, access)?)));
         let members = members.collect::<Result<Vec<_>, Error>>()?;
+        let access = access.clone();
         let seen = Arc::new(Mutex::new(Seen { first, is_alone, events: BTreeMap::new(), fault: None, streams: 0 }));
         let (told, prefix) = (seen.clone(), prefix.to_owned());
         let task = tokio::spawn(async move {
-            for (url, member) in members.iter().cycle() {
+            let mut members = members;
+            for turn in (0..members.len()).cycle() {
+                let (url, member) = &mut members[turn];
                 // Why a stream ended does not matter: the next one goes on.
                 let _ = follow(member, url, &prefix, &told).await;
                 tokio::time::sleep(PAUSE).await;
+                // Of a token that is no longer known a watch is not told as other calls are.
+                if access.user.is_some()
+                    && let Ok(anew) = Client::new(url, &access)
+                {
+                    *member = anew;
+                }
             }
         });
         Ok(Self { seen, task: task.abort_handle() })
@@ -186,6 +195,6 @@ async fn open(
     let (send, requests) = mpsc::channel(1);
     let closed = |_| Status::cancelled("nobody reads");
     send.send(request).await.map_err(closed)?;
-    let answer = WatchClient::new(member.channel()).watch(ReceiverStream::new(requests)).await?;
-    Ok((send, answer.into_inner()))
+    let request = member.request(ReceiverStream::new(requests)).await?;
+    Ok((send, member.outcome(WatchClient::new(member.channel()).watch(request).await).await?))
 }

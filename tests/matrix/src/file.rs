@@ -1,5 +1,7 @@
 //! A matrix file, read as strictly as a playbook: every fault has its line, its column and what was expected.
 
+mod pasts;
+
 use std::{collections::BTreeMap, path};
 
 use lab::system::System;
@@ -60,10 +62,14 @@ fn matrix(tree: &Tree, folder: &path::Path) -> Result<Matrix, Fault> {
     let fields = fields.only(&KEYS)?;
     let systems = fields.need("systems", SYSTEM)?.map(SYSTEM)?;
     let systems = systems.iter().map(|entry| tested(entry, folder)).collect::<Result<Vec<_>, _>>()?;
+    let sizes = fields.or("sizes", vec![3], sizes)?;
+    if let Some(listed) = fields.get("systems") {
+        pasts::possible(listed, &systems, &sizes)?;
+    }
     Ok(Matrix {
         name: value::name(fields.need("name", "`name`, for reports")?, "a name")?.into(),
         systems,
-        sizes: fields.or("sizes", vec![3], sizes)?,
+        sizes,
         tls: fields.or("tls", vec![false], tls)?,
         faults: fields.or("faults", vec![Column::None, Column::Mixed], faults)?,
         plans: fields.or("plans", 1, |tree| number(tree, 1..=MOST))?,
@@ -75,7 +81,9 @@ fn tested(entry: &Entry, folder: &path::Path) -> Result<Tested, Fault> {
     let system = System::ALL.into_iter().find(|system| system.name() == entry.key);
     let no_system = || Fault::new(entry.key_place, format!("there is no system `{}`", entry.key), SYSTEM);
     let system = system.ok_or_else(no_system)?;
-    let fields = Fields::of(&entry.value, "the system", &["releases", "paths"])?;
+    let known: &[_] =
+        if system == System::Etcd { &["releases", "paths", "pasts", "etcdctl"] } else { &["releases", "paths"] };
+    let fields = Fields::of(&entry.value, "the system", known)?;
     let expected = "`releases: { 3.5.30: { source: … }, … }`";
     let entries = fields.need("releases", expected)?.map(expected)?;
     let releases = entries.iter().map(|entry| release(entry, folder)).collect::<Result<BTreeMap<_, _>, _>>()?;
@@ -86,7 +94,19 @@ fn tested(entry: &Entry, folder: &path::Path) -> Result<Tested, Fault> {
         return Err(listed.fault("an empty list, so nothing to run", PATH));
     }
     let paths = paths.iter().map(|path| way(path, &releases)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Tested { system, releases, paths })
+    let pasts = fields.or("pasts", Vec::new(), |tree| pasts::pasts(tree, &releases, &paths))?;
+    let etcdctl = fields.or("etcdctl", Vec::new(), |tree| etcdctl(tree, &releases))?;
+    Ok(Tested { system, releases, paths, pasts, etcdctl })
+}
+
+fn etcdctl(tree: &Tree, releases: &BTreeMap<Release, Artifact>) -> Result<Vec<Release>, Fault> {
+    let expected = "a list out of `releases`, such as `[3.4.23, 3.6.14]`";
+    let one = |tree: &Tree| {
+        let text = tree.written(expected)?;
+        let release = text.parse().ok().filter(|release| releases.contains_key(release));
+        release.ok_or_else(|| tree.fault(format!("`{text}` is none of the releases"), expected))
+    };
+    tree.list(expected)?.iter().map(one).collect()
 }
 
 fn release(entry: &Entry, folder: &path::Path) -> Result<(Release, Artifact), Fault> {
@@ -197,6 +217,12 @@ seed: 7
         let secured = read(&GOOD.replace("sizes: [3, 5]", "tls: [false, true]")).unwrap().cells();
         assert_eq!(secured.len(), 2 * 2 * 2 * 2);
         assert_eq!(secured[4].id(), "etcd/3.4.23-3.5.30/3-tls/none/7");
+        let lived =
+            GOOD.replace("    paths:", "    pasts: { old: { born: 3.4.23, then: [write, restore] } }\n    paths:");
+        let lived = read(&lived).unwrap().cells();
+        assert_eq!(lived.len(), 3 * 2 * 2 * 2, "the way from 3.4.23 is gone twice");
+        assert_eq!(lived[4].id(), "etcd/3.4.23-3.5.30/3-old/none/7");
+        assert_eq!(lived[4].to_string(), "etcd 3.4.23 -> 3.5.30, 3 members, past: old, faults: none, seed 7");
         let all = read(&GOOD.replace("[none, agent_killed]", "all")).unwrap();
         assert_eq!(all.cells().len(), 2 * 2 * Column::ALL.len() * 2);
     }
@@ -219,6 +245,36 @@ seed: 7
             ("agent_killed", "meteor", "m.yaml:12:16: `meteor` is none of the choices"),
             ("plans: 2", "plan: 2", "m.yaml:13:1: the matrix has no key `plan`"),
             ("  etcd:", "  consul:", "m.yaml:5:3: there is no system `consul`"),
+            (
+                ": { source: c }\n",
+                ": { source: c }\n    pasts: { old: { born: 3.5.30, then: [dance] } }\n",
+                "`dance` is nothing that is done",
+            ),
+            (
+                ": { source: c }\n",
+                ": { source: c }\n    pasts: { old: { born: 3.5.1, then: [] } }\n",
+                "3.5.1 is none of the releases",
+            ),
+            (
+                ": { source: c }\n",
+                ": { source: c }\n    pasts: { old: { born: 3.4.23, then: [3.5.30] } }\n",
+                "m.yaml:10:14: `old` ends at 3.5.30, and no path begins there",
+            ),
+            (
+                ": { source: c }\n",
+                ": { source: c }\n    pasts: { old: { born: 3.4.23, then: [auth off] } }\n",
+                "m.yaml:10:42: authentication is not on by then",
+            ),
+            (
+                ": { source: c }\n",
+                ": { source: c }\n    pasts: { old: { born: 3.4.23, then: [replace m5] } }\n",
+                "a cluster of 3 has no m5",
+            ),
+            (
+                ": { source: c }\n",
+                ": { source: c }\n    pasts: { tls: { born: 3.4.23, then: [] } }\n",
+                "`tls` cannot be a name",
+            ),
             ("kind: Matrix", "kind: Upgrade", "m.yaml:2:7: another `kind` than a matrix has"),
             ("3.5.30: { source: b }", "3.5: { source: b }", "m.yaml:8:7: `3.5` is no release"),
             ("3.5.30: { source: b }", "3.5.30: { source: \"https://x.test/b\" }", "a URL without `sha256`"),

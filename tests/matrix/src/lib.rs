@@ -7,6 +7,7 @@
 pub mod chosen;
 pub mod cli;
 pub mod command;
+pub mod etcdctl;
 pub mod model;
 pub mod past;
 pub mod plan;

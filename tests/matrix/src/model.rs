@@ -7,6 +7,8 @@ use proto::Release;
 
 use agent::playbook::Artifact;
 
+use crate::past::ancestry::Ancestry;
+
 /// A matrix, as its file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
@@ -31,6 +33,10 @@ pub struct Tested {
     /// Where each release comes from.
     pub releases: BTreeMap<Release, Artifact>,
     pub paths: Vec<Path>,
+    /// What clusters have behind them, each besides none. A path that begins where one ends is gone with it, too.
+    pub pasts: Vec<Ancestry>,
+    /// Whose etcdctl is typed during each step.
+    pub etcdctl: Vec<Release>,
 }
 
 /// From one release to another, a minor apart at most.
@@ -69,6 +75,8 @@ pub enum Column {
     MemberCutOff,
     /// What members tell each other arrives late.
     LinkSlow,
+    /// History is compacted and members are defragmented all the time.
+    Maintenance,
     /// Members come and go between the steps; nothing goes wrong.
     MembersChange,
     Mixed,
@@ -76,7 +84,7 @@ pub enum Column {
 
 impl Column {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::None,
         Self::AgentKilled,
         Self::AgentLate,
@@ -90,6 +98,7 @@ impl Column {
         Self::DiskSlow,
         Self::MemberCutOff,
         Self::LinkSlow,
+        Self::Maintenance,
         Self::MembersChange,
         Self::Mixed,
     ];
@@ -109,9 +118,15 @@ impl Column {
             Self::DiskSlow => "disk_slow",
             Self::MemberCutOff => "member_cut_off",
             Self::LinkSlow => "link_slow",
+            Self::Maintenance => "maintenance",
             Self::MembersChange => "members_change",
             Self::Mixed => "mixed",
         }
+    }
+
+    /// Whether it is of links between members. They are laid when a cluster is, so that one with a past has none.
+    pub fn is_of_links(self) -> bool {
+        matches!(self, Self::MemberCutOff | Self::LinkSlow)
     }
 
     /// Whether anything goes wrong in its plans.
@@ -127,6 +142,8 @@ pub struct Cell {
     pub path: Path,
     pub size: usize,
     pub tls: bool,
+    /// What the cluster has behind it when its plan begins; `None` where it begins anew.
+    pub past: Option<Ancestry>,
     pub column: Column,
     pub seed: u64,
 }
@@ -138,11 +155,15 @@ impl Matrix {
         for tested in &self.systems {
             for path in &tested.paths {
                 let sizes = self.sizes.iter().flat_map(|size| self.tls.iter().map(|tls| (*size, *tls)));
-                for (size, tls) in sizes {
-                    for column in &self.faults {
+                let begins_here = |past: &&Ancestry| *past.end() == path.from;
+                let pasts = tested.pasts.iter().filter(begins_here).cloned().map(Some);
+                let pasts: Vec<_> = [None].into_iter().chain(pasts).collect();
+                for ((size, tls), past) in sizes.flat_map(|size| pasts.iter().map(move |past| (size, past))) {
+                    let can_be = |column: &&Column| past.is_none() || !column.is_of_links();
+                    for column in self.faults.iter().filter(can_be) {
                         for seed in self.seed..self.seed.saturating_add(self.plans) {
-                            let (system, path) = (tested.system, path.clone());
-                            cells.push(Cell { system, path, size, tls, column: *column, seed });
+                            let (system, path, past) = (tested.system, path.clone(), past.clone());
+                            cells.push(Cell { system, path, size, tls, past, column: *column, seed });
                         }
                     }
                 }
@@ -169,17 +190,19 @@ impl Matrix {
 }
 
 impl Cell {
-    /// What `--only` takes: `etcd/3.5.30-3.6.14/3/mixed/7`, or `…/3-tls/…`.
+    /// What `--only` takes: `etcd/3.5.30-3.6.14/3/mixed/7`, or `…/3-tls/…`, or `…/3-lived-in/…` where it has a past of this name.
     pub fn id(&self) -> String {
-        let Self { system, path, size, tls, column, seed } = self;
+        let Self { system, path, size, tls, past, column, seed } = self;
         let tls = if *tls { "-tls" } else { "" };
-        format!("{system}/{}-{}/{size}{tls}/{}/{seed}", path.from, path.to, column.name())
+        let past = past.iter().map(|past| format!("-{}", past.name)).collect::<String>();
+        format!("{system}/{}-{}/{size}{tls}{past}/{}/{seed}", path.from, path.to, column.name())
     }
 
     /// What it is, but for its faults and its seed: a row of a report.
     pub fn row(&self) -> String {
         let members = if self.size == 1 { "1 member".into() } else { format!("{} members", self.size) };
-        format!("{} {}, {members}{}", self.system, self.path, if self.tls { ", TLS" } else { "" })
+        let past = self.past.iter().map(|past| format!(", past: {}", past.name)).collect::<String>();
+        format!("{} {}, {members}{}{past}", self.system, self.path, if self.tls { ", TLS" } else { "" })
     }
 
     /// The chance that makes its plan: of its seed, and of all else that it is, so that no two cells get the same.

@@ -77,7 +77,7 @@ mod tests {
 
     fn mixed(seed: u64) -> Plan {
         let path = Path { from: "3.5.30".parse().unwrap(), to: "3.6.14".parse().unwrap() };
-        plan(&Cell { system: System::Etcd, path, size: 5, tls: false, column: Column::Mixed, seed })
+        plan(&Cell { system: System::Etcd, path, size: 5, tls: false, past: None, column: Column::Mixed, seed })
     }
 
     /// A system with a bug: it fails in the first step in which an agent is killed.

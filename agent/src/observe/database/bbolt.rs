@@ -100,6 +100,15 @@ impl Database {
         }
     }
 
+    /// The names of all buckets at the top.
+    ///
+    /// # Errors
+    /// [`Unread`].
+    pub fn names(&self) -> Result<Vec<String>, Unread> {
+        let named = self.leaves(self.root)?.into_iter().filter(|(.., is_bucket)| *is_bucket);
+        Ok(named.map(|(key, ..)| String::from_utf8_lossy(&key).into_owned()).collect())
+    }
+
     /// All of one bucket at the top; `None` where there is none of this name. Buckets within it are left out.
     ///
     /// # Errors

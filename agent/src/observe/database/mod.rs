@@ -3,7 +3,7 @@
 //! What is sent may be a liar's: no more is taken than the member said that it has, and some; the checksum behind it must be right.
 //! Source: etcd v3.6.14, `server/etcdserver/api/v3rpc/maintenance.go`, `Snapshot`.
 
-mod bbolt;
+pub mod bbolt;
 pub mod content;
 pub mod origin;
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use lab::system::Build;
+use proto::Release;
 
 use agent::{
     command::companion, event::trouble::Trouble, execute::prepare::wanted, host::release::artifact, words::with_causes,
@@ -15,13 +16,17 @@ use agent::{
 use crate::{
     cli,
     model::Matrix,
+    past::{ancestry::Ancestry, kept::Kept},
     run::{Bench, Builds},
 };
 
 /// Every release is had, and a folder that no run before this one used.
 pub(super) async fn bench(matrix: &Matrix, typed: &cli::Matrix, folder: &Path) -> Result<Bench, Trouble> {
     let agent = agent(typed)?;
-    Ok(Bench { builds: builds(matrix, folder).await?, agent, folder: fresh(folder)? })
+    let kept = Kept::in_folder(folder.join("pasts"));
+    let builds = builds(matrix, folder).await?;
+    let tools = tools(matrix, &builds)?;
+    Ok(Bench { builds, agent, folder: fresh(folder)?, tools, kept })
 }
 
 /// The agent whose rollouts are tested.
@@ -30,6 +35,23 @@ fn agent(typed: &cli::Matrix) -> Result<PathBuf, Trouble> {
     named.filter(|agent| agent.is_file()).ok_or_else(|| {
         Trouble::Unprepared("there is no agent to test: put it beside agent-matrix, or name it with --agent".into())
     })
+}
+
+/// The releases whose etcdctl is typed. That, and what pasts are made with, must lie beside their etcd.
+fn tools(matrix: &Matrix, builds: &Builds) -> Result<Vec<Build>, Trouble> {
+    let mut typed = Vec::new();
+    for tested in &matrix.systems {
+        let of = |release: &Release| builds.get(&(tested.system.name(), release.clone()));
+        let pasts = tested.pasts.iter().flat_map(Ancestry::tools);
+        let wanted = tested.etcdctl.iter().map(|release| (release, "etcdctl")).chain(pasts);
+        for (build, tool) in wanted.filter_map(|(release, tool)| Some((of(release)?, tool))) {
+            if !build.bin.join(tool).is_file() {
+                return Err(Trouble::Unprepared(format!("{build}: no {tool} lies beside it")));
+            }
+        }
+        typed.extend(tested.etcdctl.iter().filter_map(of).cloned());
+    }
+    Ok(typed)
 }
 
 fn fresh(folder: &Path) -> Result<PathBuf, Trouble> {

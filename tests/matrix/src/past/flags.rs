@@ -4,6 +4,14 @@ use proto::Release;
 
 use super::Habits;
 
+const OLD_API: &str = "--enable-v2";
+
+/// Those with which a cluster is left to others: nobody uses the v2 API any more.
+pub fn lasting(habits: &Habits, release: &Release) -> Vec<String> {
+    let all = of(habits, release).into_iter();
+    all.filter(|flag| flag != OLD_API).collect()
+}
+
 /// Flags for the habits. A release that has no name for a habit is not told of it.
 pub fn of(habits: &Habits, release: &Release) -> Vec<String> {
     let minor = release.cluster_version().to_string();
@@ -19,7 +27,7 @@ pub fn of(habits: &Habits, release: &Release) -> Vec<String> {
     }
     // The last minor in which one was to use it.
     if is(&["3.4"]) {
-        flags.push("--enable-v2".into());
+        flags.push(OLD_API.into());
     }
     flags
 }

@@ -56,6 +56,7 @@ pub fn plan(ground: &Ground, seed: u64) -> Plan {
 fn habits(chance: &mut Chance) -> Habits {
     let every = |chance: &mut Chance, ms| chance.percent(25).then(|| Duration::from_millis(ms + chance.below(ms)));
     Habits {
+        tls: false,
         snapshot_count: chance.one_of(&[None, Some(100), Some(1_000)]).flatten(),
         kept_entries: chance.one_of(&[None, Some(50)]).flatten(),
         compaction_batch: chance.one_of(&[None, Some(10), Some(1)]).flatten(),

@@ -56,6 +56,7 @@ fn every_plan_is_the_same_again_goes_the_whole_way_and_makes_sense() {
                     Action::Restart { member } | Action::Defragment { member } | Action::Away { member, .. } => {
                         assert!(now.contains(&member), "{made}");
                     }
+                    Action::Rejoin { .. } => panic!("a file says it, and no chance: {made}"),
                     Action::Start | Action::Write { .. } | Action::Compact { .. } => {}
                     Action::AddUser | Action::Grant | Action::Restore => {}
                 }

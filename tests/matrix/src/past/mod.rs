@@ -3,12 +3,16 @@
 //! `ground (releases, size) -> plan (seed, pure) -> run -> judged after every step`. One generator, one set of weights, for
 //! every ground: it does not know what is hunted there ([`hunted`] does, and is asked when a plan has failed). No agent is in
 //! it: the agent would refuse these ways. `scripts/rediscover` runs it. Prior art: UpFuzz, DUPTester, etcd's robustness suite.
+//!
+//! A matrix file writes such a life down itself ([`ancestry`]), and the agents' plans begin where it ends ([`kept`]).
 
+pub mod ancestry;
 pub mod cli;
 pub mod flags;
 pub mod generate;
 pub mod hunt;
 pub mod hunted;
+pub mod kept;
 pub mod run;
 mod tree;
 
@@ -39,6 +43,8 @@ pub struct Plan {
 /// What stays as it is for the whole life of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Habits {
+    /// Whether members and clients speak TLS, and each shows a certificate.
+    pub tls: bool,
     /// After how many entries members take a snapshot; `None` is etcd's own figure.
     pub snapshot_count: Option<u64>,
     /// How many entries the leader keeps for members that are behind, where a release lets one say.
@@ -119,6 +125,12 @@ pub enum Action {
     Change {
         leaves: Option<Host>,
         joins: Vec<Host>,
+        as_learner: bool,
+    },
+    /// A member is taken off the list with all that it has, and comes back as a new one of its name and place; perhaps as a learner
+    /// first, which is promoted.
+    Rejoin {
+        member: Host,
         as_learner: bool,
     },
     /// A snapshot is saved, every member stopped, and all of them restored from it, by the tools of the release that they run.

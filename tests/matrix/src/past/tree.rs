@@ -79,6 +79,10 @@ impl fmt::Display for Action {
                 let joins = joins.iter().map(|who| format!("{} joins{how}", member(*who)));
                 write!(f, "{}", leaves.into_iter().chain(joins).collect::<Vec<_>>().join("; "))
             }
+            Self::Rejoin { member: who, as_learner } => {
+                let how = if *as_learner { "a learner, and is promoted" } else { "a new member" };
+                write!(f, "{} loses its place and its disk, and comes back as {how}", member(*who))
+            }
             Self::Restore => write!(f, "save a snapshot, and restore every member from it"),
             Self::Away { member: who, how, meanwhile } => {
                 let meanwhile: Vec<_> = meanwhile.iter().map(ToString::to_string).collect();

@@ -22,7 +22,7 @@ const MEMBER_SYNCS: u64 = 30;
 const EVENTS: u64 = 12;
 
 /// The kinds of fault, in the order in which they are tried: first what fits into few steps.
-const KINDS: [Column; 12] = [
+const KINDS: [Column; 13] = [
     Column::PowerCut,
     Column::MemberRestarted,
     Column::MemberKilled,
@@ -36,6 +36,7 @@ const KINDS: [Column; 12] = [
     Column::DiskSlow,
     Column::MemberCutOff,
     Column::LinkSlow,
+    Column::Maintenance,
 ];
 
 /// Edits the plan as its cell wants. Where chance gave no fault at all, the first step that one fits gets it, so that a plan
@@ -44,7 +45,10 @@ pub fn faults(plan: &mut Plan, chance: &mut Chance) {
     let column = plan.cell.column;
     let (kinds, often) = match column {
         Column::None | Column::MembersChange => return,
-        Column::Mixed => (KINDS.to_vec(), AMONG_OTHERS),
+        Column::Mixed => {
+            let can_be = |kind: &Column| plan.cell.past.is_none() || !kind.is_of_links();
+            (KINDS.into_iter().filter(can_be).collect(), AMONG_OTHERS)
+        }
         one => (vec![one], ALONE),
     };
     let casts = plan.casts();
@@ -101,6 +105,7 @@ fn trouble(kind: Column, step: &Step, host: Host, cast: &Cast, chance: &mut Chan
         Column::DiskSlow => Trouble::DiskSlow { member, by: millis(10, 200), lasts: millis(500, 5_000) },
         Column::MemberCutOff => Trouble::MemberCutOff { member, lasts: millis(100, 4_000) },
         Column::LinkSlow => Trouble::LinkSlow { member, by: millis(5, 100), lasts: millis(500, 5_000) },
+        Column::Maintenance => Trouble::Maintained { every: millis(50, 1_000) },
         Column::LeaderMoved => Trouble::LeaderMoved { to: member, after: chance.below(EVENTS) as usize },
         Column::AgentLate => Trouble::AgentLate { host, by: millis(50, 1_500) },
         // Who comes and goes is in the cluster's keys, and in no journal.
@@ -124,6 +129,10 @@ pub fn fits(step: &Step, trouble: &Trouble, cast: &Cast) -> bool {
     let has_spare = stay.len() >= 3 && is_quiet;
     match (trouble, &step.action) {
         (_, Action::Start { .. } | Action::TooLate { .. }) => false,
+        // What is written anew in a defragmentation is not on disk at once, and no release says that it must be.
+        (Trouble::Maintained { .. }, _) => {
+            !others.iter().any(|other| matches!(other, Trouble::Maintained { .. } | Trouble::PowerCut { .. }))
+        }
         (Trouble::AgentCutShort { host, .. }, action) => {
             action.changes_members() && cast.all.contains(host) && is_free(host)
         }
@@ -184,6 +193,7 @@ fn takes_away(trouble: &Trouble) -> bool {
         Trouble::AgentKilled { .. }
         | Trouble::AgentCutShort { .. }
         | Trouble::AgentLate { .. }
+        | Trouble::Maintained { .. }
         | Trouble::LeaderMoved { .. } => false,
     }
 }

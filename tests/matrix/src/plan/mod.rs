@@ -111,6 +111,8 @@ pub enum Trouble {
     MemberCutOff { member: Host, lasts: Duration },
     /// What is sent between a member and the others arrives later, from the beginning of the step.
     LinkSlow { member: Host, by: Duration, lasts: Duration },
+    /// Every so often history is compacted and a member defragmented, as long as the step lasts.
+    Maintained { every: Duration },
     /// A member's host loses power, and with it whatever the member had not synced.
     PowerCut { member: Host },
 }

@@ -100,6 +100,9 @@ impl fmt::Display for Trouble {
             Self::LinkSlow { member: who, by, lasts } => {
                 write!(f, "what {} sends and is sent comes {} late, for {}", member(*who), ms(by), ms(lasts))
             }
+            Self::Maintained { every } => {
+                write!(f, "history is compacted and a member defragmented every {}", ms(every))
+            }
             Self::PowerCut { member: who } => write!(f, "the host of {} loses power, and has it back", member(*who)),
         }
     }

@@ -22,6 +22,7 @@ fn plan(outcome: &Outcome) -> Value {
         "to": cell.path.to.to_string(),
         "members": cell.size,
         "tls": cell.tls,
+        "past": cell.past.as_ref().map(|past| past.name.clone()),
         "faults": cell.column.name(),
         "seed": cell.seed,
         "verdict": outcome.verdict.name().replace(' ', "_"),

@@ -12,7 +12,8 @@ use crate::{
 
 fn outcomes() -> Vec<Outcome> {
     let path = Path { from: "3.5.30".parse().unwrap(), to: "3.6.14".parse().unwrap() };
-    let cell = |column, seed| Cell { system: System::Etcd, path: path.clone(), size: 3, tls: false, column, seed };
+    let cell =
+        |column, seed| Cell { system: System::Etcd, path: path.clone(), size: 3, tls: false, past: None, column, seed };
     let outcome = |column, seed, verdict, record| Outcome {
         plan: plan(&cell(column, seed)),
         verdict,

@@ -14,6 +14,7 @@ use lab::{
 use proto::Revision;
 
 use super::{
+    buckets,
     gates::{self, Gates},
     leaders::Leaders,
     record::Record,
@@ -116,7 +117,8 @@ async fn agree(stage: &Stage) -> Result<(), Error> {
         return Err(format!("a key of the agents is left behind: {left}: {}", keys[left]).into());
     }
     // A member that is behind has no such revision yet.
-    Ok(wait::until("equal hashes on every member", GENEROUS, || hashes(stage)).await?)
+    wait::until("equal hashes on every member", GENEROUS, || hashes(stage)).await?;
+    buckets::agree(stage).await
 }
 
 async fn runs(stage: &Stage, host: Host) -> Result<(), Error> {

@@ -114,6 +114,7 @@ pub(super) async fn take_away(stage: &Stage, step: &Step, record: &Record) -> Re
             Trouble::AgentKilled { .. }
             | Trouble::AgentCutShort { .. }
             | Trouble::AgentLate { .. }
+            | Trouble::Maintained { .. }
             | Trouble::LeaderMoved { .. } => {}
         }
     }

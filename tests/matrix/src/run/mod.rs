@@ -1,6 +1,8 @@
 //! Runs a plan on a real cluster, and judges after every step.
 
 mod agents;
+mod buckets;
+mod chores;
 mod gates;
 mod judge;
 mod leaders;
@@ -8,6 +10,7 @@ mod members;
 mod record;
 mod scaling;
 mod stage;
+mod tools;
 mod written;
 
 use std::{
@@ -20,12 +23,15 @@ use lab::system::{Build, System};
 use proto::Release;
 
 use super::{
+    past::{self, kept::Kept},
     plan::{Action, Plan, Step},
     verdict::{Failure, Outcome, Verdict},
 };
+use chores::Chores;
 use record::Record;
 use stage::Stage;
 use tokio::task::block_in_place;
+use tools::Tools;
 
 /// The releases on this machine, by system.
 pub type Builds = BTreeMap<(&'static str, Release), Build>;
@@ -38,12 +44,21 @@ pub struct Bench {
     pub agent: PathBuf,
     /// Where each plan has a folder of its own while it runs; a plan that fails keeps it.
     pub folder: PathBuf,
+    /// Of real etcd, those whose etcdctl is typed during each step.
+    pub tools: Vec<Build>,
+    /// Clusters that have something behind them.
+    pub kept: Kept,
 }
 
 impl Bench {
     fn build(&self, system: System, release: &Release) -> Result<&Build, String> {
         let found = self.builds.get(&(system.name(), release.clone()));
         found.ok_or_else(|| format!("{system} {release} is not there"))
+    }
+
+    fn of(&self, system: System) -> past::run::Builds {
+        let its = self.builds.iter().filter(|((name, _), _)| *name == system.name());
+        its.map(|((_, release), build)| (release.clone(), build.clone())).collect()
     }
 
     /// Runs a plan in a folder of this name, to its end or to the first broken promise.
@@ -75,7 +90,15 @@ impl Bench {
             (Ok(from), Ok(to)) => (from, to),
             (Err(why), _) | (_, Err(why)) => return fail(0, why, Vec::new(), Vec::new()),
         };
-        let mut stage = match block_in_place(|| Stage::laid_out(plan, (from, to), &self.agent, folder, record)) {
+        let past = match &cell.past {
+            None => None,
+            Some(past) => match self.kept.copy(past, (cell.size, cell.tls), &self.of(cell.system), folder).await {
+                Ok(raised) => Some(raised),
+                Err(error) => return fail(0, error.to_string(), Vec::new(), Vec::new()),
+            },
+        };
+        let laid_out = || Stage::laid_out(plan, (from, to), past, self, folder, record);
+        let mut stage = match block_in_place(laid_out) {
             Ok(stage) => stage,
             Err(error) => return fail(0, error.to_string(), Vec::new(), Vec::new()),
         };
@@ -95,7 +118,10 @@ async fn perform(stage: &mut Stage, step: &Step, record: &mut Record) -> Result<
     if let Action::Start { leader } = step.action {
         return stage.start(leader).await;
     }
+    // Before anybody watches: what is compacted is older than all that a watch of this step is told.
+    let chores = Chores::begin(stage, step).await?;
     let watch = judge::Watch::begin(stage, step).await?;
+    let tools = Tools::begin(stage, step.id);
     match &step.action {
         Action::Start { .. } => {}
         Action::Rest { lasts } => members::rest(stage, step, *lasts, record).await?,
@@ -105,5 +131,7 @@ async fn perform(stage: &mut Stage, step: &Step, record: &mut Record) -> Result<
         Action::Scale { to } => scaling::scale(stage, step, to, record).await?,
         Action::Replace { member, by } => scaling::replace(stage, step, *member, *by, record).await?,
     }
-    watch.judge(stage, record).await
+    chores.into_iter().for_each(|chores| chores.end(step, record));
+    watch.judge(stage, record).await?;
+    tools.judge(stage.layout()).await
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -13,14 +14,15 @@ use lab::{
     mounted::Mounted,
     network::Network,
     newcomer::place,
-    playbook::Upgrade,
+    playbook::{Upgrade, quoted},
     ports::Ports,
-    system::Build,
+    system::{Build, System},
 };
 use proto::ClusterVersion;
 
-use super::{record::Record, written::Written};
+use super::{Bench, record::Record, written::Written};
 use crate::{
+    past::kept::Known,
     plan::{Host, Plan, Trouble, tree},
     verdict::MemberRow,
 };
@@ -43,6 +45,8 @@ pub(super) struct Stage {
     pub(super) cluster: Cluster,
     /// The program that agents are.
     pub(super) agent: PathBuf,
+    /// Whose etcdctl is typed during each step.
+    pub(super) tools: Vec<Build>,
     /// The playbook of each host, of the release or of the members that are to change.
     pub(super) playbooks: BTreeMap<Host, PathBuf>,
     /// The members that are at the new release by now.
@@ -66,22 +70,29 @@ impl Stage {
     pub(super) fn laid_out(
         plan: &Plan,
         (from, to): (&Build, &Build),
-        agent: &Path,
+        past: Option<(Cluster, Known)>,
+        bench: &Bench,
         folder: &Path,
         record: &Record,
     ) -> Result<Self, Error> {
         let size = plan.cell.size;
         let doors = is_through_a_network(plan).then(|| Ports::lease(size)).transpose()?;
         let numbers = doors.as_ref().map(|doors| doors.numbers.clone());
-        let spec =
-            Spec { size, tls: plan.cell.tls, dir: Some(folder.into()), doors: numbers, ..Spec::new(from.clone()) };
-        let cluster = Cluster::laid_out(&spec)?;
+        let (cluster, known) = match past {
+            Some(raised) => raised,
+            None => {
+                let (tls, dir) = (plan.cell.tls, Some(folder.into()));
+                let spec = Spec { size, tls, dir, doors: numbers, ..Spec::new(from.clone()) };
+                (Cluster::laid_out(&spec)?, Known::new())
+            }
+        };
         let disks = disks(plan, &cluster.layout, record)?;
         let mut stage = Self {
             from: from.clone(),
             to: to.clone(),
             cluster,
-            agent: agent.into(),
+            agent: bench.agent.clone(),
+            tools: if from.system == System::Etcd { bench.tools.clone() } else { Vec::new() },
             playbooks: BTreeMap::new(),
             is_forward: BTreeSet::new(),
             newcomers: BTreeMap::new(),
@@ -89,7 +100,7 @@ impl Stage {
             disks,
             doors,
             network: None,
-            written: Written::default(),
+            written: Written::on(known),
         };
         stage.write_playbooks(None)?;
         Ok(stage)
@@ -101,10 +112,20 @@ impl Stage {
         let downtime = if self.size() < 3 { STRATEGY.len() } else { STRATEGY.len() - 1 };
         change.strategy = STRATEGY[..downtime].iter().map(ToString::to_string).collect();
         (change.members, change.node) = (members, place);
+        change.cluster = self.auth()?.into_iter().collect();
         let all = self.hosts().into_iter().chain(self.newcomers.keys().copied());
         let write = |host| Ok::<_, Error>((host, change.write_host(self.layout(), &[self.member(host)])?));
         self.playbooks = all.map(write).collect::<Result<_, _>>()?;
         Ok(())
+    }
+
+    /// As whom agents log in, where the cluster wants to know: a line of playbooks.
+    fn auth(&self) -> Result<Option<String>, Error> {
+        let Some((user, password)) = &self.layout().user else { return Ok(None) };
+        let file = self.layout().dir.join("password");
+        fs::write(&file, password)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+        Ok(Some(format!("auth: {{ user: {}, password_file: {} }}", quoted(user), quoted(&file.to_string_lossy()))))
     }
 
     pub(super) async fn start(&mut self, leader: Host) -> Result<(), Error> {
@@ -195,7 +216,13 @@ fn disks(plan: &Plan, layout: &Layout, record: &Record) -> Result<BTreeMap<Host,
             let mounted = Mounted::ext4(&dir.join("disk"), &dir.join("disk.img"), DISK);
             let mounted = mounted.and_then(|disk| {
                 // Not the file system itself: what a member's folder has beside its data would be refused.
-                fs::create_dir(dir.join("disk/data"))?;
+                match dir.join("data").is_dir() {
+                    true => {
+                        lab::folder::copy(&dir.join("data"), &dir.join("disk/data"))?;
+                        fs::remove_dir_all(dir.join("data"))?;
+                    }
+                    false => fs::create_dir(dir.join("disk/data"))?,
+                }
                 std::os::unix::fs::symlink("disk/data", dir.join("data"))?;
                 disk.sync()?;
                 Ok(disk)

@@ -128,7 +128,7 @@ async fn users(stage: &Stage) -> Result<(), Broken> {
 async fn permissions(stage: &Stage) -> Result<(), Broken> {
     for (number, grants) in stage.users.iter().enumerate() {
         for host in stage.hosts() {
-            let access = Access { user: Some(users::account(number)), ..Access::default() };
+            let access = Access { user: Some(users::account(number)), ..stage.layout().access() };
             let client = Client::new(&stage.member(host)?.client_url, &access)?;
             let what = format!("user {number} to read through {}", member(host));
             let keys = (0..*grants).map(|grant| users::granted(number, grant)).chain(["k/00000".into()]);

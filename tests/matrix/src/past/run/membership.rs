@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use lab::{ports::Ports, wait};
+use lab::{cluster::Member, ports::Ports, wait};
 use rustix::process::Signal;
 use tokio::task::block_in_place;
 
@@ -29,6 +29,20 @@ pub(super) async fn change(
     Ok(())
 }
 
+/// One that has lost its disk, and comes back by the name and at the place that it had.
+pub(super) async fn rejoin(stage: &mut Stage, host: Host, as_learner: bool) -> Result<(), Broken> {
+    let own = stage.flags.get(&host).cloned().unwrap_or_default();
+    let member = Member { flags: own, ..stage.member(host)?.clone() }.as_newcomer();
+    let place = stage.layout().members.iter().position(|other| other.name == member.name);
+    leave(stage, host).await?;
+    begin(stage, host, member, as_learner).await?;
+    // In the order that it had: whoever reads the layout goes by it.
+    let last = stage.cluster.layout.members.pop();
+    let members = &mut stage.cluster.layout.members;
+    last.into_iter().for_each(|member| members.insert(place.unwrap_or(members.len()), member));
+    Ok(())
+}
+
 async fn leave(stage: &mut Stage, host: Host) -> Result<(), Broken> {
     let id = id(stage, host).await?;
     let member = stage.member(host)?.clone();
@@ -44,8 +58,13 @@ async fn leave(stage: &mut Stage, host: Host) -> Result<(), Broken> {
 
 async fn join(stage: &mut Stage, host: Host, as_learner: bool) -> Result<(), Broken> {
     let ports = Ports::lease(2)?;
-    let mut member = stage.layout().newcomer(stage.build()?, host, (ports.numbers[0], ports.numbers[1]))?;
+    let member = stage.layout().newcomer(stage.build()?, host, (ports.numbers[0], ports.numbers[1]))?;
     stage.ports.push(ports);
+    begin(stage, host, member, as_learner).await
+}
+
+/// Adds a member that is laid out, starts it, and has it vote.
+async fn begin(stage: &mut Stage, host: Host, mut member: Member, as_learner: bool) -> Result<(), Broken> {
     let url = format!("--peer-urls={}", member.peer_url());
     let mut words = vec!["member", "add", &member.name, &url];
     words.extend(as_learner.then_some("--learner"));

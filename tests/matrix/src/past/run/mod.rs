@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lab::system::Build;
+use lab::{cluster::Cluster, system::Build};
 use proto::Release;
 
 use super::{Action, Plan, Step};
@@ -116,6 +116,28 @@ pub async fn run(plan: &Plan, bench: &Bench, folder: &Path) -> Outcome {
     Outcome { failure, answers, took: began.elapsed() }
 }
 
+/// What is left of a plan that was carried out.
+#[derive(Debug)]
+pub struct Raised {
+    /// At rest.
+    pub cluster: Cluster,
+    /// What keys hold that clients know; `None` where they were deleted.
+    pub known: BTreeMap<String, Option<Vec<u8>>>,
+}
+
+/// Carries a plan out in this folder, and leaves its cluster there, at rest.
+///
+/// # Errors
+/// The first broken promise; its folder is left, too.
+pub async fn raise(plan: &Plan, bench: &Bench, folder: &Path) -> Result<Raised, Failure> {
+    let mut stage = Stage::laid_out(plan, bench, folder).map_err(|broken| failure(0, broken, None, folder))?;
+    if let Err((step, broken)) = carry_out(plan, &mut stage).await {
+        return Err(failure(step, broken, Some(&stage), folder));
+    }
+    let last = plan.steps.len();
+    stage.at_rest().map_err(|broken| failure(last, broken, None, folder))
+}
+
 async fn carry_out(plan: &Plan, stage: &mut Stage) -> Result<(), (usize, Broken)> {
     for step in &plan.steps {
         let done = async {
@@ -161,6 +183,7 @@ async fn perform(stage: &mut Stage, action: &Action) -> Result<(), Broken> {
         Action::OldApi { kept } => v2::write(stage, *kept).await,
         Action::Restart { member } => stage.restart(*member).await,
         Action::Change { leaves, joins, as_learner } => membership::change(stage, *leaves, joins, *as_learner).await,
+        Action::Rejoin { member, as_learner } => membership::rejoin(stage, *member, *as_learner).await,
         Action::Restore => restore::restore(stage).await,
         Action::Away { member, how, meanwhile } => away::away(stage, *member, *how, meanwhile).await,
         Action::Hop { to, order, writes } => stage.hop(to, order, *writes).await,

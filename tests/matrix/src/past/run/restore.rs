@@ -5,7 +5,7 @@ use std::{fs, process::Stdio};
 use tokio::process::Command;
 
 use super::{Broken, Symptom, stage::Stage, users::once};
-use crate::plan::Host;
+use crate::{past::ancestry::restorer, plan::Host};
 
 pub(super) async fn restore(stage: &mut Stage) -> Result<(), Broken> {
     stage.restored += 1;
@@ -32,11 +32,10 @@ pub(super) async fn restore(stage: &mut Stage) -> Result<(), Broken> {
     Ok(())
 }
 
-/// From 3.6 on etcdctl leaves it to etcdutl. The cluster gets a token of its own, as the guide says.
+/// The cluster gets a token of its own, as the guide says.
 async fn restored(stage: &Stage, host: Host, saved: &str) -> Result<(), Broken> {
     let member = stage.member(host)?;
-    let by_etcdctl = ["3.4", "3.5"].contains(&stage.release.cluster_version().to_string().as_str());
-    let tool = stage.build()?.bin.join(if by_etcdctl { "etcdctl" } else { "etcdutl" });
+    let tool = stage.build()?.bin.join(restorer(&stage.release));
     let all = stage.layout().members.iter().map(|one| format!("{}={}", one.name, one.peer_url()));
     let done = Command::new(tool)
         .env("ETCDCTL_API", "3")

@@ -19,7 +19,7 @@ use proto::Release;
 use rustix::process::Signal;
 use tokio::task::block_in_place;
 
-use super::{Answer, Bench, Broken, Builds, Symptom, asked, watch::Watch, writes::Written};
+use super::{Answer, Bench, Broken, Builds, Raised, Symptom, asked, watch::Watch, writes::Written};
 use crate::{
     past::{Habits, Plan, flags},
     plan::{Host, tree},
@@ -73,13 +73,14 @@ impl Stage {
         let release = plan.ground.way.first().ok_or("a way without a release")?.clone();
         let build = bench.builds.get(&release).ok_or_else(|| format!("etcd {release} is not there"))?;
         let dir = Some(folder.into());
-        let spec = Spec { size: plan.ground.size, dir, tls: false, ..Spec::new(build.clone()) };
+        let spec = Spec { size: plan.ground.size, dir, tls: plan.habits.tls, ..Spec::new(build.clone()) };
         let mut cluster = Cluster::laid_out(&spec)?;
         let mut flags = BTreeMap::new();
         for member in &mut cluster.layout.members {
             flags.extend(tree::host(&member.name).map(|host| (host, member.flags.clone())));
             member.flags.extend(flags::of(&plan.habits, &release));
         }
+        let access = Arc::new(Mutex::new(cluster.layout.access()));
         Ok(Self {
             cluster,
             builds: bench.builds.clone(),
@@ -88,7 +89,7 @@ impl Stage {
             flags,
             away: BTreeSet::new(),
             watches: BTreeMap::new(),
-            access: Arc::default(),
+            access,
             ports: Vec::new(),
             written: Written::of(plan.seed),
             users: Vec::new(),
@@ -251,6 +252,23 @@ impl Stage {
         }
         self.release = to.clone();
         self.settled().await
+    }
+
+    /// Ends every member, as its service manager does. From now on each is started with its own flags, and those of the cluster's
+    /// habits that the release that it runs takes.
+    pub(super) fn at_rest(mut self) -> Result<Raised, Broken> {
+        let hosts = self.hosts();
+        hosts.iter().try_for_each(|host| self.stop(*host))?;
+        let habits: Vec<_> = flags::lasting(&self.habits, &self.release);
+        for member in &mut self.cluster.layout.members {
+            let own = tree::host(&member.name).and_then(|host| self.flags.get(&host));
+            member.flags = own.into_iter().flatten().chain(&habits).cloned().collect();
+        }
+        self.cluster.layout.release = self.release.clone();
+        self.cluster.layout.save()?;
+        let Written { known, unknown, .. } = self.written;
+        let known = known.into_iter().filter(|(key, _)| !unknown.contains(key)).collect();
+        Ok(Raised { cluster: self.cluster, known })
     }
 
     /// A member that is not away, and does not run.

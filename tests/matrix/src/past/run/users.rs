@@ -1,13 +1,9 @@
 //! Authentication: turned on and off, and users with roles. And etcdctl of the release that runs, which all this is typed into.
 
-use std::{
-    process::Stdio,
-    time::{Duration, Instant},
-};
-
-use tokio::process::Command;
+use std::time::{Duration, Instant};
 
 use super::{Broken, Symptom, stage::Stage};
+use crate::etcdctl::command;
 
 const ROOT: &str = "root";
 const PASSWORD: &str = "secret";
@@ -103,12 +99,8 @@ pub(super) async fn typed(stage: &Stage, words: &[&str]) -> Result<String, Broke
 
 /// What etcdctl prints, or complains of.
 pub(super) async fn once(stage: &Stage, endpoint: &str, words: &[&str]) -> Result<Result<String, String>, Broken> {
-    let mut command = Command::new(stage.build()?.bin.join("etcdctl"));
-    command.env("ETCDCTL_API", "3").arg(format!("--endpoints={endpoint}")).arg("--command-timeout=5s").args(words);
-    if let Some((user, password)) = &stage.layout().user {
-        command.arg(format!("--user={user}:{password}"));
-    }
-    let done = command.stdin(Stdio::null()).kill_on_drop(true).output().await?;
+    let mut command = command(&stage.build()?.bin.join("etcdctl"), stage.layout(), &[endpoint.to_owned()]);
+    let done = command.args(words).output().await?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok(if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) })
 }
