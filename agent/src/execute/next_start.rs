@@ -125,7 +125,8 @@ impl OwnNode {
             file,
             works_in: Some(self.cwd()),
             mounts: Mounts::default(),
-            has_default: true,
+            // Its program may be one that starts the member by words of its own.
+            has_default: false,
         }))
     }
 
@@ -159,7 +160,7 @@ struct Start {
     /// Where relative paths begin, as the program sees it.
     works_in: Option<PathBuf>,
     mounts: Mounts,
-    /// Whether all its words are known, and so where the program has its data where it is told nothing.
+    /// Whether the program has a data directory where it is told none: of a unit whose words are all known.
     has_default: bool,
 }
 
@@ -208,7 +209,8 @@ impl Start {
         let gets = match self.folder(WAL_DIR) {
             Some(Lies::OnHost(told)) => told,
             Some(Lies::Nowhere) => PathBuf::from("a file system that is made anew each time"),
-            None if self.has_default && !matches!(self.file, Some(None)) => {
+            // Who is told of its data is told of its log as well, or has it within.
+            None if self.has_default || self.said(DATA_DIR).is_some() => {
                 DataDir { data: runs_on.data.clone(), wal: None }.log()
             }
             None => return None,
@@ -323,6 +325,7 @@ mod tests {
             ("etcd --data-dir=/d --wal-dir=/w --wal-dir=/x", None, Some("/w"), true),
             ("etcd --config-file=/c", Some("data-dir: /d\nwal-dir: /w"), Some("/w"), false),
             ("etcd --config-file=/c", Some("data-dir: /d"), Some("/w"), true),
+            ("start-etcd --fast", None, Some("/w"), false), // by words of its own
         ] {
             let start = Start {
                 words: line.split(' ').map(str::to_owned).collect(),
@@ -330,7 +333,7 @@ mod tests {
                 file: file.map(|text| Some(text.to_owned())),
                 works_in: Some("/".into()),
                 mounts: Mounts::default(),
-                has_default: true,
+                has_default: false,
             };
             let runs_on = DataDir { data: "/d".into(), wal: wal.map(PathBuf::from) };
             let found = start.objection(None, Some(&runs_on));
