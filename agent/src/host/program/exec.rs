@@ -27,6 +27,8 @@ use crate::host::process::credentials::Credentials;
 
 /// How much of a command's output is kept, in bytes: the end of it, where the reason stands.
 pub const OUTPUT_KEPT: usize = 8 * 1024;
+/// How much of that stands in a message, in characters: its end.
+const OUTPUT_SHOWN: usize = 1_000;
 
 /// How long output is waited for once the command itself has ended, since what it left running may hold the pipe.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
@@ -338,7 +340,13 @@ fn in_words(status: ExitStatus) -> String {
 
 /// Output as the end of a sentence; nothing when there is none.
 pub(crate) fn quoted(output: &str) -> String {
-    if output.is_empty() { String::new() } else { format!(": {output}") }
+    let left_out = output.chars().count().saturating_sub(OUTPUT_SHOWN);
+    let end: String = output.chars().skip(left_out).collect();
+    match (end.is_empty(), left_out) {
+        (true, _) => String::new(),
+        (false, 0) => format!(": {end}"),
+        (false, _) => format!(": …{end}"),
+    }
 }
 
 #[cfg(test)]

@@ -139,3 +139,13 @@ async fn what_cannot_be_run_is_named() {
     let error = run(&["/nowhere/tool".into()], LONG, &Output::Kept).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot run /nowhere/tool");
 }
+
+#[test]
+fn a_message_has_the_end_of_what_was_printed() {
+    assert_eq!(quoted(""), "");
+    assert_eq!(quoted("no room"), ": no room");
+    let long = format!("{}the reason", "99\n".repeat(1_000));
+    let shown = quoted(&long);
+    assert!(shown.starts_with(": …") && shown.ends_with("the reason"), "{shown}");
+    assert_eq!(shown.chars().count(), OUTPUT_SHOWN + 3);
+}
