@@ -12,7 +12,7 @@ use tests::{
     cluster::{Layout, Member},
     ended::Ended,
     newcomer::place,
-    playbook::Upgrade,
+    playbook::{Upgrade, quoted},
     process::Process,
     raft_status,
     rollout::LIMIT,
@@ -124,9 +124,12 @@ pub async fn guard(layout: &Layout, build: &Build, kills: &Kills, number: usize)
 pub async fn restore(layout: &Layout, build: &Build, kills: &Kills, number: usize) -> Result<Rollout, Error> {
     let mut upgrade = Upgrade { node: place, ..Upgrade::new(layout, build) };
     upgrade.everybody_comes();
-    if build.system == System::Etcd {
-        upgrade.extra.push(format!("restore: {{ tool: {} }}", build.bin.join("etcdutl").display()));
-    }
+    let named = layout.members.iter().map(|member| format!("{}: [{}]", member.name, quoted(&member.peer_url())));
+    upgrade.extra.push(match build.system {
+        System::Etcd => format!("restore: {{ tool: {} }}", build.bin.join("etcdutl").display()),
+        // What it has saved does not list them, and members that have come and gone are in nobody's arguments.
+        System::Node => format!("restore: {{ members: {{ {} }} }}", named.collect::<Vec<_>>().join(", ")),
+    });
     let playbooks = upgrade.write(layout)?;
     let backups = layout.dir.join(BACKUPS);
     fs::create_dir_all(&backups)?;
