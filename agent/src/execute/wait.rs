@@ -25,7 +25,7 @@ use crate::{
 pub(super) const NOTHING_NEW: Duration = Duration::from_secs(2);
 /// The same where nothing has come about for long: members have better to do than to be asked.
 const STILL_NOTHING_NEW: Duration = Duration::from_secs(10);
-/// What has taken so many times as long is not missed by much.
+/// A look is due after this part of the time that nothing has come about: so late it may see the next thing.
 const PART: u32 = 10;
 /// Between two looks at a newcomer that catches up.
 const CATCH_UP_GAP: Duration = Duration::from_millis(200);

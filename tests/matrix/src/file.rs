@@ -272,8 +272,8 @@ seed: 7
             ),
             (
                 ": { source: c }\n",
-                ": { source: c }\n    pasts: { tls: { born: 3.4.23, then: [] } }\n",
-                "`tls` cannot be a name",
+                ": { source: c }\n    pasts: { tls-old: { born: 3.4.23, then: [] } }\n",
+                "`tls-old` cannot be a name",
             ),
             ("kind: Matrix", "kind: Upgrade", "m.yaml:2:7: another `kind` than a matrix has"),
             ("3.5.30: { source: b }", "3.5: { source: b }", "m.yaml:8:7: `3.5` is no release"),

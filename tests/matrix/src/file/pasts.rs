@@ -32,9 +32,10 @@ pub(super) fn pasts(
 }
 
 fn past(entry: &Entry, releases: &BTreeMap<Release, Artifact>, paths: &[Path]) -> Result<Ancestry, Fault> {
-    let expected = "a name of letters, digits and `-`, and not `tls`";
+    // Else the name of a plan could mean two.
+    let expected = "a name of letters, digits and `-` that does not begin with `tls`";
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    if entry.key.is_empty() || !entry.key.chars().all(is_plain) || entry.key == "tls" {
+    if entry.key.is_empty() || !entry.key.chars().all(is_plain) || entry.key.starts_with("tls") {
         return Err(Fault::new(entry.key_place, format!("`{}` cannot be a name", entry.key.escape_debug()), expected));
     }
     let fields = Fields::of(&entry.value, "the past", &["born", "snapshot_count", "then"])?;

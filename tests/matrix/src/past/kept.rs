@@ -35,7 +35,7 @@ pub type Known = BTreeMap<String, Option<String>>;
 #[derive(Clone, Debug)]
 pub struct Kept {
     folder: PathBuf,
-    /// Whoever raises one has the machine's attention: the next may find it kept.
+    /// One is raised at a time, so that the next plan may find it kept.
     raising: Arc<Mutex<()>>,
 }
 
