@@ -283,6 +283,17 @@ fn http(access: &Access) -> Result<reqwest::Client, Error> {
     Ok(builder.build()?)
 }
 
+/// Whether an attempt surely had no effect: it never reached a member, or every member refuses what writes, as one of them has
+/// no room (etcd's alarm NOSPACE, judged as an entry of the log is applied).
+pub fn had_no_effect(status: &Status) -> bool {
+    was_never_sent(status) || has_no_room(status)
+}
+
+/// Whether writes are refused for as long as the alarm NOSPACE stands.
+pub fn has_no_room(status: &Status) -> bool {
+    status.code() == Code::ResourceExhausted && status.message().contains("database space exceeded")
+}
+
 /// Whether an attempt surely never reached a member: its connection was refused. Anything else may have
 /// had its effect, whatever the member answered.
 pub fn was_never_sent(status: &Status) -> bool {

@@ -20,11 +20,16 @@ use tonic::Status;
 
 use crate::{
     Error,
-    client::{Access, Client, was_never_sent},
+    client::{Access, Client, had_no_effect, has_no_room, was_never_sent},
     history::{self, Action, History, HistoryError, Judged, Operation},
     turns::Turns,
     wait,
 };
+
+/// What a client waits when no member has done what it wants.
+const ROUND: Duration = Duration::from_millis(5);
+/// The same where none will for a while.
+const NO_ROOM: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
 pub struct Load {
@@ -236,7 +241,7 @@ impl Worker {
                     return;
                 }
                 Err(status) => {
-                    if !was_never_sent(&status) {
+                    if !had_no_effect(&status) {
                         self.note(&key, Action::Put(value), invoked, None);
                     }
                     if self.gives_up(attempt, status).await {
@@ -274,12 +279,13 @@ impl Worker {
     /// Counts a failed attempt; pauses after a whole round of them.
     async fn gives_up(&mut self, attempt: usize, status: Status) -> bool {
         self.log.failed_attempts += 1;
+        let pause = if has_no_room(&status) { NO_ROOM } else { ROUND };
         if was_never_sent(&status) {
             self.members.has_refused(self.turn, self.now());
         }
         *self.log.complaints.entry(format!("{:?}: {}", status.code(), status.message())).or_default() += 1;
         if attempt % self.members.clients.len() == self.members.clients.len() - 1 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(pause).await;
         }
         self.is_over()
     }

@@ -77,6 +77,8 @@ pub enum Column {
     LinkSlow,
     /// History is compacted and members are defragmented all the time.
     Maintenance,
+    /// An alarm stands for a while.
+    AlarmRaised,
     /// Members come and go between the steps; nothing goes wrong.
     MembersChange,
     Mixed,
@@ -84,7 +86,7 @@ pub enum Column {
 
 impl Column {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::None,
         Self::AgentKilled,
         Self::AgentLate,
@@ -99,6 +101,7 @@ impl Column {
         Self::MemberCutOff,
         Self::LinkSlow,
         Self::Maintenance,
+        Self::AlarmRaised,
         Self::MembersChange,
         Self::Mixed,
     ];
@@ -119,6 +122,7 @@ impl Column {
             Self::MemberCutOff => "member_cut_off",
             Self::LinkSlow => "link_slow",
             Self::Maintenance => "maintenance",
+            Self::AlarmRaised => "alarm_raised",
             Self::MembersChange => "members_change",
             Self::Mixed => "mixed",
         }

@@ -22,7 +22,7 @@ const MEMBER_SYNCS: u64 = 30;
 const EVENTS: u64 = 12;
 
 /// The kinds of fault, in the order in which they are tried: first what fits into few steps.
-const KINDS: [Column; 13] = [
+const KINDS: [Column; 14] = [
     Column::PowerCut,
     Column::MemberRestarted,
     Column::MemberKilled,
@@ -37,6 +37,7 @@ const KINDS: [Column; 13] = [
     Column::MemberCutOff,
     Column::LinkSlow,
     Column::Maintenance,
+    Column::AlarmRaised,
 ];
 
 /// Edits the plan as its cell wants. Where chance gave no fault at all, the first step that one fits gets it, so that a plan
@@ -106,6 +107,7 @@ fn trouble(kind: Column, step: &Step, host: Host, cast: &Cast, chance: &mut Chan
         Column::MemberCutOff => Trouble::MemberCutOff { member, lasts: millis(100, 4_000) },
         Column::LinkSlow => Trouble::LinkSlow { member, by: millis(5, 100), lasts: millis(500, 5_000) },
         Column::Maintenance => Trouble::Maintained { every: millis(50, 1_000) },
+        Column::AlarmRaised => Trouble::AlarmRaised { of: member, lasts: millis(500, 5_000) },
         Column::LeaderMoved => Trouble::LeaderMoved { to: member, after: chance.below(EVENTS) as usize },
         Column::AgentLate => Trouble::AgentLate { host, by: millis(50, 1_500) },
         // Who comes and goes is in the cluster's keys, and in no journal.
@@ -123,7 +125,10 @@ fn trouble(kind: Column, step: &Step, host: Host, cast: &Cast, chance: &mut Chan
 /// Whether a step of these hosts may get this fault too.
 pub fn fits(step: &Step, trouble: &Trouble, cast: &Cast) -> bool {
     let others: Vec<&Trouble> = step.faults.iter().map(|fault| &fault.trouble).collect();
-    let is_quiet = !others.iter().any(|other| takes_away(other) || matches!(other, Trouble::LeaderMoved { .. }));
+    let is_loud = |other: &&Trouble| {
+        takes_away(other) || matches!(other, Trouble::LeaderMoved { .. } | Trouble::AlarmRaised { .. })
+    };
+    let is_quiet = !others.iter().any(is_loud);
     let (stay, is_free) = (&cast.stay, |host: &Host| !others.iter().any(|other| is_of_agent(other, *host)));
     // With fewer there is no quorum without one.
     let has_spare = stay.len() >= 3 && is_quiet;
@@ -133,6 +138,9 @@ pub fn fits(step: &Step, trouble: &Trouble, cast: &Cast) -> bool {
         (Trouble::Maintained { .. }, _) => {
             !others.iter().any(|other| matches!(other, Trouble::Maintained { .. } | Trouble::PowerCut { .. }))
         }
+        // Its agents are to find it as they begin; where nobody answers it cannot be taken back.
+        (Trouble::AlarmRaised { of, .. }, Action::Forward { .. } | Action::Back) => is_quiet && stay.contains(of),
+        (Trouble::AlarmRaised { .. }, _) => false,
         (Trouble::AgentCutShort { host, .. }, action) => {
             action.changes_members() && cast.all.contains(host) && is_free(host)
         }
@@ -194,6 +202,7 @@ fn takes_away(trouble: &Trouble) -> bool {
         | Trouble::AgentCutShort { .. }
         | Trouble::AgentLate { .. }
         | Trouble::Maintained { .. }
+        | Trouble::AlarmRaised { .. }
         | Trouble::LeaderMoved { .. } => false,
     }
 }

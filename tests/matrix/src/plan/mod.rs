@@ -113,6 +113,8 @@ pub enum Trouble {
     LinkSlow { member: Host, by: Duration, lasts: Duration },
     /// Every so often history is compacted and a member defragmented, as long as the step lasts.
     Maintained { every: Duration },
+    /// A member says that its space is used up, before agents begin: nobody can write, and nobody may be taken down.
+    AlarmRaised { of: Host, lasts: Duration },
     /// A member's host loses power, and with it whatever the member had not synced.
     PowerCut { member: Host },
 }

@@ -75,7 +75,7 @@ fn most_plans_go_back_in_the_middle_and_every_kind_of_fault_is_made() {
         let debug = format!("{:?}", fault.trouble);
         *kinds.entry(debug.split(' ').next().unwrap().to_owned()).or_insert(0) += 1;
     }
-    assert_eq!(kinds.len(), 14, "{kinds:?}");
+    assert_eq!(kinds.len(), 15, "{kinds:?}");
     assert!(kinds.values().all(|count| *count > 50), "{kinds:?}");
 }
 
@@ -93,6 +93,7 @@ fn no_two_faults_that_take_a_member_away_fit_into_one_step() {
     let late = |host| Trouble::AgentLate { host, by: ms };
     let agent = |host| Trouble::AgentKilled { host, sync: 1, moment: Moment::After };
     let cut_off = |member| Trouble::MemberCutOff { member, lasts: ms };
+    let alarmed = |of| Trouble::AlarmRaised { of, lasts: ms };
     let moved = || Trouble::LeaderMoved { to: 0, after: 0 };
     let of = |step: &Step, size: usize| {
         let cast = Cast::of(step, &(0..size).collect::<Vec<_>>());
@@ -131,6 +132,12 @@ fn no_two_faults_that_take_a_member_away_fit_into_one_step() {
         (with(rest(), &[killed(0)]), Trouble::HostsGuarded, 3, false), // they would wait for it
         (with(roll(), &[]), Trouble::HostsGuarded, 3, false),          // agents have the hosts
         (with(rest(), &[]), agent(0), 3, false),
+        (with(rest(), &[]), alarmed(0), 3, false), // nobody is there to wait for it
+        (with(roll(), &[]), alarmed(2), 3, true),
+        (with(roll(), &[agent(0)]), alarmed(0), 3, true),
+        (with(roll(), &[killed(0)]), alarmed(1), 3, false),
+        (with(roll(), &[alarmed(0)]), moved(), 3, false),
+        (with(scaled(), &[]), alarmed(0), 3, false),
         (with(Action::Start { leader: 0 }, &[]), killed(0), 3, false),
         (with(Action::TooLate { last: 1 }, &[]), killed(0), 3, false),
     ];

@@ -103,6 +103,9 @@ impl fmt::Display for Trouble {
             Self::Maintained { every } => {
                 write!(f, "history is compacted and a member defragmented every {}", ms(every))
             }
+            Self::AlarmRaised { of, lasts } => {
+                write!(f, "{} raises the alarm that its space is used up, for {}", member(*of), ms(lasts))
+            }
             Self::PowerCut { member: who } => write!(f, "the host of {} loses power, and has it back", member(*who)),
         }
     }

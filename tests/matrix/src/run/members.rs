@@ -37,6 +37,11 @@ pub(super) enum Away {
         syncs: Syncs,
         lasts: Duration,
     },
+    /// It is there, and says that its space is used up.
+    Alarmed {
+        host: Host,
+        lasts: Duration,
+    },
     /// The way between it and the others is not as it should be.
     Far {
         lasts: Duration,
@@ -106,6 +111,11 @@ pub(super) async fn take_away(stage: &Stage, step: &Step, record: &Record) -> Re
                 record.injected(step, fault, "all that passes between it and the others is late");
                 away.push(Away::Far { lasts: *lasts });
             }
+            Trouble::AlarmRaised { of, lasts } => {
+                stage.layout().client(stage.member(*of))?.alarm_no_space(true).await?;
+                record.injected(step, fault, "writes are refused");
+                away.push(Away::Alarmed { host: *of, lasts: *lasts });
+            }
             Trouble::HostsGuarded => {
                 agents::guarded(stage).await?;
                 record.injected(step, fault, "each host's guard ended with exit 0");
@@ -156,6 +166,12 @@ pub(super) async fn come_back(stage: &Stage, away: Vec<Away>, at_work: &[Host]) 
             Away::DiskSlow { syncs, lasts } => {
                 tokio::time::sleep(lasts).await;
                 block_in_place(|| syncs.end())?;
+            }
+            Away::Alarmed { host, lasts } => {
+                tokio::time::sleep(lasts).await;
+                let client = stage.layout().client(stage.member(host))?;
+                let taken_back = || async { client.alarm_no_space(false).await.map_err(|status| status.to_string()) };
+                wait::until("the alarm to be taken back", GENEROUS, taken_back).await?;
             }
             Away::Far { lasts } => {
                 tokio::time::sleep(lasts).await;

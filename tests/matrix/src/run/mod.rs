@@ -6,6 +6,7 @@ mod chores;
 mod gates;
 mod judge;
 mod leaders;
+mod leases;
 mod members;
 mod record;
 mod scaling;
@@ -109,7 +110,10 @@ impl Bench {
                 return fail(step.id, error.to_string(), before, after);
             }
         }
-        Verdict::Passed
+        match stage.leases.end(&stage).await {
+            Ok(()) => Verdict::Passed,
+            Err(error) => fail(plan.steps.len(), error.to_string(), Vec::new(), stage.standing().await),
+        }
     }
 }
 
@@ -121,6 +125,8 @@ async fn perform(stage: &mut Stage, step: &Step, record: &mut Record) -> Result<
     // Before anybody watches: what is compacted is older than all that a watch of this step is told.
     let chores = Chores::begin(stage, step).await?;
     let watch = judge::Watch::begin(stage, step).await?;
+    let members = stage.clients()?;
+    stage.leases.grant(step.id, &members).await?;
     let tools = Tools::begin(stage, step.id);
     match &step.action {
         Action::Start { .. } => {}
@@ -133,5 +139,6 @@ async fn perform(stage: &mut Stage, step: &Step, record: &mut Record) -> Result<
     }
     chores.into_iter().for_each(|chores| chores.end(step, record));
     watch.judge(stage, record).await?;
+    stage.leases.hold(&stage.clients()?).await?;
     tools.judge(stage.layout()).await
 }

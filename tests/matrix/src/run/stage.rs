@@ -20,7 +20,7 @@ use lab::{
 };
 use proto::ClusterVersion;
 
-use super::{Bench, record::Record, written::Written};
+use super::{Bench, leases::Leases, record::Record, written::Written};
 use crate::{
     past::kept::Known,
     plan::{Host, Plan, Trouble, tree},
@@ -63,6 +63,7 @@ pub(super) struct Stage {
     pub(super) network: Option<Network>,
     /// All that was acknowledged, of which samples are read back.
     pub(super) written: Written,
+    pub(super) leases: Leases,
 }
 
 impl Stage {
@@ -101,6 +102,7 @@ impl Stage {
             doors,
             network: None,
             written: Written::on(known),
+            leases: Leases::default(),
         };
         stage.write_playbooks(None)?;
         Ok(stage)
