@@ -209,9 +209,8 @@ fn relatives<'a>(
 ) -> io::Result<impl Iterator<Item = Relative> + 'a> {
     let known = Known::of(command);
     let relative = move |pid: u32| {
-        let uid = Credentials::of_process(pid).ok()?.uid;
-        let is_one = is_wanted(uid) && known.has_program(pid).ok()?;
-        is_one.then(|| Some(Relative { pid, uid, arguments: command_line(pid).ok()?.get(1..)?.to_vec() }))?
+        let uid = known.has_program(pid).ok()?.then(|| Credentials::of_process(pid).ok())??.uid;
+        is_wanted(uid).then(|| Some(Relative { pid, uid, arguments: command_line(pid).ok()?.get(1..)?.to_vec() }))?
     };
     Ok(all_pids()?.into_iter().filter_map(relative))
 }
@@ -326,9 +325,10 @@ impl<'a> Known<'a> {
         }
     }
 
+    /// The program first: one link tells nearly all of a host's processes apart, and the kernel takes far longer to say whose one is.
     fn is_it(&self, pid: u32) -> io::Result<bool> {
-        Ok(self.users.is_nodes(Credentials::of_process(pid)?.uid)
-            && self.has_program(pid)?
+        Ok(self.has_program(pid)?
+            && self.users.is_nodes(Credentials::of_process(pid)?.uid)
             && self.has_arguments(command_line(pid)?.get(1..).unwrap_or_default()))
     }
 
@@ -337,11 +337,10 @@ impl<'a> Known<'a> {
     }
 
     fn has_program(&self, pid: u32) -> io::Result<bool> {
-        if !is_of_this_host(pid)? {
-            return Ok(false);
-        }
         let exe = undeleted(fs::read_link(format!("/proc/{pid}/exe"))?);
-        Ok(self.programs.contains(&exe) || self.folder.as_ref().is_some_and(|folder| exe.starts_with(folder)))
+        let is_known =
+            self.programs.contains(&exe) || self.folder.as_ref().is_some_and(|folder| exe.starts_with(folder));
+        Ok(is_known && is_of_this_host(pid)?)
     }
 }
 
