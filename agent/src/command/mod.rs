@@ -4,6 +4,7 @@
 
 pub mod abandon;
 mod abandon_join;
+mod again;
 pub mod ask;
 mod backup;
 mod check;
@@ -50,7 +51,7 @@ use crate::{
         live::{colour, text},
         stop::{Reason, Stop},
     },
-    visible, words,
+    visible,
 };
 
 #[derive(Clone, Debug)]
@@ -69,7 +70,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => return misread(&error, &arguments),
     };
     let result = log_to_stderr(&cli.log).and_then(|()| carry_out(&cli));
-    result.unwrap_or_else(|trouble| print(&in_trouble(&cli, &trouble), cli.output.output()))
+    result.unwrap_or_else(|trouble| print(&in_trouble(&cli, &arguments, &trouble), cli.output.output()))
 }
 
 fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
@@ -200,43 +201,11 @@ async fn look(typed: &cli::Status, form: Form) -> Result<Outcome, Trouble> {
     }
 }
 
-fn in_trouble(cli: &Cli, trouble: &Trouble) -> Outcome {
+fn in_trouble(cli: &Cli, arguments: &[OsString], trouble: &Trouble) -> Outcome {
     let path = cli.verb.playbook().map(|path| path.to_string_lossy());
-    let mut stop = trouble.stop(cli.verb.name(), path.as_deref(), false);
-    if let (Verb::Abandon(typed), Some(next)) = (&cli.verb, &mut stop.next)
-        && next.contains("agent abandon ")
-    {
-        let fenced = if typed.host_is_fenced { " --host-is-fenced" } else { "" };
-        *next += &format!(" {}{fenced}", words::typed(&typed.member));
-    }
-    // As it was typed, or it could not be typed again.
-    let more = match &cli.verb {
-        Verb::Drain(typed) => vec![&typed.host],
-        Verb::Backup(typed) => {
-            let dir = typed.dir.as_ref().map(|dir| format!(" --dir {}", words::typed(&dir.to_string_lossy())));
-            let keep = typed.keep.map(|keep| format!(" --keep {keep}"));
-            if let Some(next) = stop.next.as_mut().filter(|next| next.contains("agent backup ")) {
-                next.extend([dir, keep].into_iter().flatten());
-            }
-            Vec::new()
-        }
-        Verb::Restore(typed) => {
-            if let Some(next) =
-                stop.next.as_mut().filter(|next| next.contains("agent restore ") && !next.contains(" --from "))
-            {
-                *next += &typed.words();
-            }
-            Vec::new()
-        }
-        Verb::Hold(cli::Hold::Add(cli::HoldAdd { named, .. }) | cli::Hold::Remove(cli::HoldRemove { named })) => {
-            vec![&named.host, &named.name]
-        }
-        _ => Vec::new(),
-    };
-    if let Some(next) = stop.next.as_mut().filter(|next| next.contains(&format!("agent {} ", cli.verb.name()))) {
-        more.into_iter().for_each(|word| *next += &format!(" {}", words::typed(word)));
-    }
-    Outcome { stop, facts: Facts::default(), text: String::new() }
+    let stop = trouble.stop(cli.verb.name(), path.as_deref(), false);
+    let next = stop.next.map(|next| again::as_typed(next, &cli.verb, arguments));
+    Outcome { stop: Stop { next, ..stop }, facts: Facts::default(), text: String::new() }
 }
 
 /// Prints the result; what cannot be written changes no exit code.
