@@ -144,11 +144,11 @@ pub(super) async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revis
             TxnAnswer::Yes { revision } => return Ok(Ok(revision)),
             TxnAnswer::No(snapshot) => return Ok(Err(stored::keys(&snapshot)?)),
             TxnAnswer::Oversize(error) => return Err(StoredError::from(error).into()),
-            TxnAnswer::Refused(why) => return Err(Trouble::AuthRefused(format!("the cluster refuses it: {why}"))),
+            TxnAnswer::Refused(why) => return Err(Trouble::refused(&why)),
             TxnAnswer::LeaseGone => {
                 return Err(Trouble::NoAnswer("it speaks of a lease, and none was asked for".into()));
             }
-            TxnAnswer::Unknown(why) if Instant::now() > deadline => return Err(Trouble::NoAnswer(why.to_string())),
+            TxnAnswer::Unknown(why) if Instant::now() > deadline => return Err(Trouble::no_answer(why.to_string())),
             TxnAnswer::Unknown(_) => sleep(ASKED_EVERY).await,
         }
     }

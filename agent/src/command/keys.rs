@@ -122,5 +122,5 @@ fn count(keys: usize) -> String {
 }
 
 fn no_answer(unknown: Unknown) -> Trouble {
-    Trouble::NoAnswer(unknown.to_string())
+    Trouble::no_answer(unknown.to_string())
 }

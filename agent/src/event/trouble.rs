@@ -51,6 +51,8 @@ pub enum Trouble {
         /// The user of the playbook.
         user: String,
     },
+    /// The user lacks a right that this needs; what members answered.
+    Denied(String),
     NewerAgent {
         key: String,
         /// The host it came from, if it says.
@@ -199,7 +201,7 @@ impl From<NotRead> for Trouble {
     fn from(error: NotRead) -> Self {
         match error {
             NotRead::Oversize(oversize) => StoredError::from(oversize).into(),
-            NotRead::Unknown(unknown) => Self::NoAnswer(unknown.to_string()),
+            NotRead::Unknown(unknown) => Self::no_answer(unknown.to_string()),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     keys::{At, Keys, PREFIX, Run, RunState, StepLock},
     machine::act::{Event, Looked},
     observe::{
+        error::DENIED,
         evidence::Evidence,
         view::{ClusterView, Role},
     },
@@ -25,6 +26,8 @@ use crate::{
 const LAST_LOOK: Duration = Duration::from_secs(5);
 /// For how long an agent in a run looks for a leader before it ends.
 const UNLED: Duration = Duration::from_secs(30);
+/// For so long the shared keys may be refused to this user before the agent ends.
+const DENIED_FOR: Duration = Duration::from_secs(15);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How many different warnings of looks are told: a member may make up a new one each time.
 const MAX_WARNINGS: usize = 64;
@@ -151,11 +154,20 @@ impl Execution<'_> {
         let keys = match read {
             Ok(snapshot) => stored::keys(&snapshot).map_err(Abort::Keys)?,
             Err(NotRead::Oversize(error)) => return Err(Abort::Keys(error.into())),
+            Err(NotRead::Unknown(error)) if error.0.contains(DENIED) => {
+                // Whoever changes roles does it in several commands.
+                let since = *self.seen.denied_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > DENIED_FOR {
+                    return Err(Abort::Refused(error.0));
+                }
+                return Ok(None);
+            }
             Err(NotRead::Unknown(error)) => {
                 tracing::info!(%error, "the shared keys were not read");
                 return Ok(None);
             }
         };
+        self.seen.denied_since = None;
         let Some(Recorded { record, created, by }) = &self.cluster.leases.recorded else { return Ok(Some(keys)) };
         let stands =
             keys.step.as_ref().is_some_and(|down| down.value.attempt == record.attempt && down.created == *created);

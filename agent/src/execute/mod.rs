@@ -138,6 +138,8 @@ struct Seen {
     removed: BTreeSet<MemberId>,
     /// Why the last look saw nothing.
     blind: Option<Trouble>,
+    /// Since when the cluster does not let this user read the shared keys.
+    denied_since: Option<Instant>,
 }
 
 /// This host: its members, and what it wrote down of them.

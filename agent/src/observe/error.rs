@@ -72,6 +72,8 @@ pub enum ObserveError {
 
 /// What members say to a call without a user that they know. The second: a client certificate names somebody who is none.
 pub const USER_WANTED: [&str; 2] = ["etcdserver: user name is empty", "etcdserver: user name not found"];
+/// What they say to a call that is not this user's to make.
+pub const DENIED: &str = "etcdserver: permission denied";
 
 impl ObserveError {
     /// Whether somebody answers who does not speak to this user, or to this certificate.
@@ -79,7 +81,7 @@ impl ObserveError {
         match self {
             Self::Auth { .. } | Self::NotRoot { .. } | Self::Untrusted { .. } => true,
             Self::NobodyAnswered { reasons } | Self::NoMembership { reasons } => {
-                let denied = USER_WANTED.into_iter().chain(["etcdserver: permission denied"]);
+                let denied = USER_WANTED.into_iter().chain([DENIED]);
                 denied.into_iter().any(|said| reasons.iter().any(|reason| reason.contains(said)))
             }
             Self::File { .. } | Self::Pem { .. } | Self::KeyPair { .. } | Self::Tls(_) => false,

@@ -3,13 +3,16 @@
 use super::{Context, Stop, hazard, reason::Reason, there, with_own_playbook};
 use crate::{
     keys::StepLock,
-    observe::view::Member,
+    observe::{error::DENIED, view::Member},
     plan::{
         hazard::Hazard,
         refusal::{Difference, Refusal},
         replace_run::Obstacle,
     },
-    report::names::{Names, printable},
+    report::{
+        names::{Names, printable},
+        shown::grants,
+    },
     words::typed,
 };
 
@@ -76,8 +79,14 @@ impl Context<'_> {
                 self.stop(Reason::OwnsNothing, message, "status")
             }
             Refusal::NoLeader => {
-                let message = format!("no majority agrees on a leader{}", self.troubles());
-                let again = self.command(self.typed());
+                let (troubles, again) = (self.troubles(), self.command(self.typed()));
+                // Members that answer, and to this user say no: there is nothing to start.
+                if troubles.contains(DENIED) {
+                    let role = format!("`{}` says which role an agent needs", grants::COMMAND);
+                    let message = format!("the cluster does not tell this user who leads{troubles}; {role}");
+                    return self.stop(Reason::AuthRefused, message, "status").next(again);
+                }
+                let message = format!("no majority agrees on a leader{troubles}");
                 // A run starts this host's own members first, without a leader, too.
                 let next = if self.down.is_empty() {
                     format!("start the members that are down, then: {again}")

@@ -254,6 +254,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::AuthRefused(text()),
         Trouble::NotRoot { user: "bob".into() },
         Trouble::KeysForbidden { user: "bob".into() },
+        Trouble::Denied(text()),
         Trouble::NewerAgent { key: "run".into(), host: Some("h9".into()) },
         Trouble::KeysDamaged(text()),
         Trouble::KeysTooLarge(text()),
@@ -413,6 +414,22 @@ fn where_nobody_answers_or_leads_something_is_to_be_started_or_corrected() {
     assert_eq!(next, "start the members that are down, then: agent run upgrade.yaml");
     let next = told(&no_leader, |context| context.down = &[MemberId(2)]).next.unwrap();
     assert_eq!(next, "agent run upgrade.yaml", "which starts it first");
+}
+
+#[test]
+fn who_is_refused_is_not_told_that_nobody_answers() {
+    for (said, expected) in [
+        ("the keys: etcdserver: permission denied", Reason::NotRoot),
+        ("etcdserver: user name is empty", Reason::AuthRefused),
+        ("no answer within 2 s", Reason::NoAnswer),
+    ] {
+        assert_eq!(Trouble::no_answer(said.into()).stop("keys", Some("p"), false).reason, expected, "{said}");
+    }
+    assert_eq!(Trouble::unanswered("no answer".into()).stop("keys", Some("p"), false).reason, Reason::Unreachable);
+    assert_eq!(
+        Trouble::refused("etcdserver: permission denied").stop("pause", Some("p"), false).reason,
+        Reason::NotRoot
+    );
 }
 
 /// One member's word is told as that, whoever it is about.

@@ -4,7 +4,7 @@
 use super::{Reason, Stop, hazard, members::back_by_itself};
 use crate::{
     event::trouble::{LockLeft, Trouble},
-    observe::error::USER_WANTED,
+    observe::error::{DENIED, USER_WANTED},
     report::{names::printable, shown::grants},
     words::typed,
 };
@@ -12,9 +12,28 @@ use crate::{
 impl Trouble {
     /// Nobody answered what was asked; where members do answer, and want a user, that is said instead.
     pub fn unanswered(text: String) -> Self {
-        match USER_WANTED.iter().any(|said| text.contains(said)) {
-            true => Self::user_wanted(),
-            false => Self::Unreachable(text),
+        match Self::denied(&text) {
+            Some(denied) => denied,
+            None => Self::Unreachable(text),
+        }
+    }
+
+    /// The same, by whoever had answers before.
+    pub fn no_answer(text: String) -> Self {
+        Self::denied(&text).unwrap_or(Self::NoAnswer(text))
+    }
+
+    /// What was to be written is not.
+    pub fn refused(why: &str) -> Self {
+        Self::denied(why).unwrap_or_else(|| Self::AuthRefused(format!("it is not written: {why}")))
+    }
+
+    /// Members answer what was asked, and it is no.
+    fn denied(text: &str) -> Option<Self> {
+        match () {
+            () if USER_WANTED.iter().any(|said| text.contains(said)) => Some(Self::user_wanted()),
+            () if text.contains(DENIED) => Some(Self::Denied(text.to_owned())),
+            () => None,
         }
     }
 
@@ -26,7 +45,14 @@ impl Trouble {
 
     /// Whether somebody answers who refuses this user, or his certificate.
     pub fn is_denial(&self) -> bool {
-        matches!(self, Self::Credentials(_) | Self::AuthRefused(_) | Self::NotRoot { .. } | Self::KeysForbidden { .. })
+        matches!(
+            self,
+            Self::Credentials(_)
+                | Self::AuthRefused(_)
+                | Self::NotRoot { .. }
+                | Self::KeysForbidden { .. }
+                | Self::Denied(_)
+        )
     }
 
     /// How it is told; `playbook` as it was typed, `verb` as in `agent VERB`, `touched` whether this process has
@@ -86,6 +112,10 @@ impl Trouble {
                      role root, or one with `read` on /baton/",
                     printable(user)
                 );
+                (Reason::NotRoot, message, NOTHING, Some(grants::COMMAND.into()))
+            }
+            Self::Denied(text) => {
+                let message = format!("the cluster does not let this user do it: {text}");
                 (Reason::NotRoot, message, NOTHING, Some(grants::COMMAND.into()))
             }
             Self::NewerAgent { key, host } => {
