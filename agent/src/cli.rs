@@ -195,7 +195,7 @@ pub struct Pause {
     /// The playbook, a YAML file
     pub playbook: PathBuf,
     /// Why, for whoever finds the run paused
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = hosting::reason)]
     pub why: Option<String>,
 }
 

@@ -102,7 +102,7 @@ fn time(text: &str) -> Result<Duration, String> {
 /// Bytes that a name may have at most.
 const LONGEST: usize = 100;
 
-/// Bytes that a reason may have at most: a record has many holds, and no agent reads a key that is too large.
+/// Bytes that a reason may have at most: a record has many holds, each agent says it, and none reads a key that is too large.
 const LONGEST_REASON: usize = 500;
 
 fn word(text: &str) -> Result<String, String> {
@@ -112,7 +112,8 @@ fn word(text: &str) -> Result<String, String> {
     bounded(text, LONGEST)
 }
 
-fn reason(text: &str) -> Result<String, String> {
+/// A text for people, that is written into a key.
+pub(super) fn reason(text: &str) -> Result<String, String> {
     bounded(text, LONGEST_REASON)
 }
 

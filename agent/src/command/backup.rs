@@ -4,11 +4,14 @@ use std::sync::atomic::AtomicU8;
 
 use serde_json::json;
 
-use super::Outcome;
+use super::{Outcome, ask::no_signals};
 use crate::{
     cli,
     event::trouble::Trouble,
-    execute::backup::{NotTaken, Taken, beside_the_data, take},
+    execute::{
+        backup::{NotTaken, Taken, beside_the_data, take},
+        interrupt::Interrupt,
+    },
     observe::database::Saved,
     playbook::{Backup, Playbook},
     report::{
@@ -31,14 +34,21 @@ pub(super) async fn backup(typed: &cli::Backup) -> Result<Outcome, Trouble> {
     };
     let keep = typed.keep.or(known.and_then(|backup| backup.keep));
     let to = Backup { dir: dir.clone(), keep };
-    match take(&playbook.cluster, &to, &AtomicU8::new(0)).await {
+    let interrupt = Interrupt::install().map_err(no_signals)?;
+    let percent = AtomicU8::new(0);
+    let taken = tokio::select! {
+        taken = take(&playbook.cluster, &to, &percent) => taken,
+        // What was written of it goes as it is dropped.
+        () = interrupt.asked(1) => return Err(Trouble::Interrupted),
+    };
+    match taken {
         Ok(taken) => Ok(told(taken, beside_the_data(&playbook, dir))),
         Err(why @ NotTaken::NoRoom { .. }) => Ok(no_room(why.to_string())),
         Err(why @ NotTaken::Folder { .. }) if typed.dir.is_some() => Err(Trouble::Usage(format!("--dir {why}"))),
         Err(why @ NotTaken::Folder { .. }) => Err(Trouble::Usage(format!("backup.dir {why}"))),
         Err(why @ NotTaken::Unwritable { .. }) => Err(Trouble::System(why.to_string())),
         Err(NotTaken::Observe(error)) => Err(error.into()),
-        Err(why @ NotTaken::NoMember(_)) => Err(Trouble::NoAnswer(why.to_string())),
+        Err(why @ NotTaken::NoMember(_)) => Err(Trouble::no_answer(why.to_string())),
     }
 }
 

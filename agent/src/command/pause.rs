@@ -13,7 +13,7 @@ use crate::{
     event::trouble::Trouble,
     execute::identity::host_name,
     journal::restart::Direction,
-    keys::{At, Keys, Pause, Run, txn::Txn},
+    keys::{At, Keys, Pause, Run, RunState, txn::Txn},
     playbook::Playbook,
     report::{
         file::json::Facts,
@@ -77,6 +77,16 @@ pub(super) async fn lift(playbook: &Playbook) -> Result<Option<Direction>, Troub
             return Err(all_the_time());
         }
     }
+}
+
+/// Whether a run stands that neither a pause nor a failed step holds.
+///
+/// # Errors
+/// As of [`pause`].
+pub(super) async fn is_going_on(playbook: &Playbook) -> Result<bool, Trouble> {
+    let keys = Prober::open(&playbook.cluster)?.look().await?.keys()?;
+    let is_held = |run: &Run| run.pause.is_some() || matches!(run.state, RunState::Failed { .. });
+    Ok(standing(&keys).is_some_and(|run| !is_held(&run.value)))
 }
 
 fn all_the_time() -> Trouble {

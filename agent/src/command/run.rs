@@ -54,6 +54,11 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
             let message = "the pause is lifted, and the agent that is at work on this host goes on".to_owned();
             Stop::well(Reason::Resumed, message, "status", &typed.playbook)
         }
+        // Another host's command has lifted it, or nothing was to be lifted.
+        Err(Trouble::StateDirLocked(_)) if is_resumed(verb, &playbook).await => {
+            let message = "the run is not paused, and the agent that is at work on this host goes on".to_owned();
+            Stop::well(Reason::Resumed, message, "status", &typed.playbook)
+        }
         Err(trouble) => {
             let stop = trouble.stop(stop::typed(verb), Some(&typed.playbook.to_string_lossy()), false);
             let stop = if reporter.progress().has_changed() { stop.after_a_start() } else { stop };
@@ -63,6 +68,10 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
         }
     };
     Ok(reporter.end(&stop.passing(&typed.accepting.words(), &typed.playbook)))
+}
+
+async fn is_resumed(verb: Verb, playbook: &Playbook) -> bool {
+    verb == Verb::Resume && pause::is_going_on(playbook).await.unwrap_or(false)
 }
 
 fn metrics_file(path: &Path, playbook: &Playbook) -> Result<MetricsFile, Trouble> {
@@ -155,7 +164,7 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
                 true => format!("; `{}` says which role an agent needs", grants::COMMAND),
                 false => String::new(),
             };
-            Trouble::AuthRefused(format!("the shared keys cannot be written: {reason}{role}"))
+            Trouble::AuthRefused(format!("the shared keys cannot be read or written: {reason}{role}"))
         }
         Abort::Removed { member, by, lock } => {
             Trouble::Removed { name: names.short(member), member: names.member(member), by: by.join(", "), lock }

@@ -32,6 +32,8 @@ pub(super) struct Progress {
     /// Of each member whether it was at its target, and ready.
     members: HashSet<MemberProgress>,
     pub(super) at: Instant,
+    /// When a wait was last over that nobody's progress ends, such as that for a window: it is not held against anybody.
+    excused: Instant,
     pub(super) joined: Option<RunId>,
     /// Since when the run is marked failed, or a step is given up.
     pub(super) stands_still_since: Option<Instant>,
@@ -52,6 +54,7 @@ impl Progress {
             stages: HashSet::new(),
             members: HashSet::new(),
             at: Instant::now(),
+            excused: Instant::now(),
             joined: None,
             stands_still_since: None,
             keys: None,
@@ -74,6 +77,16 @@ impl Progress {
         if is_new || new_members > 0 {
             self.at = Instant::now();
         }
+    }
+
+    /// Since when somebody could have brought something about, and nobody has.
+    pub(super) fn stalls_since(&self) -> Instant {
+        self.at.max(self.excused)
+    }
+
+    /// Nothing was to come about until now.
+    pub(super) fn excuse(&mut self) {
+        self.excused = Instant::now();
     }
 
     /// Takes over what a look read. Word upon word of changes where nothing has changed is heard less and less often.
@@ -123,6 +136,15 @@ mod tests {
         while Instant::now() == before {}
         progress.note(keys, members.iter().map(|(id, at_target, ready)| (MemberId(*id), *at_target, *ready, None)));
         progress.at != before
+    }
+
+    #[test]
+    fn a_wait_for_a_window_is_not_held_against_anybody() {
+        let mut progress = Progress::new();
+        let before = progress.stalls_since();
+        while Instant::now() == before {}
+        progress.excuse();
+        assert!(progress.stalls_since() > before);
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Execution<'_> {
         let is_of_a_newcomer = matches!(wait, Wait::CatchUp { .. });
         let gap = if is_of_a_newcomer { CATCH_UP_GAP } else { gap(self.progress.at.elapsed()) };
         // A look is due when the join window ends, too: that decides who takes part. And when it is time to give up.
-        let stalls = self.progress.at + self.playbook.strategy.stall_timeout;
+        let stalls = self.progress.stalls_since() + self.playbook.strategy.stall_timeout;
         let due = [window_ends, stalls].into_iter().filter(|due| *due > Instant::now());
         let next = due.fold(Instant::now() + gap, Instant::min);
         let since = Instant::now();
@@ -70,8 +70,10 @@ impl Execution<'_> {
         };
         self.progress.was_at_once = is_told && since.elapsed() < AT_ONCE;
         // It opens, whoever makes progress meanwhile.
-        let is_bounded = !matches!(wait, Wait::Window { .. });
-        Event::Woke { expired: is_bounded && self.progress.at.elapsed() > self.playbook.strategy.stall_timeout }
+        if matches!(wait, Wait::Window { .. }) {
+            self.progress.excuse();
+        }
+        Event::Woke { expired: self.progress.stalls_since().elapsed() > self.playbook.strategy.stall_timeout }
     }
 
     pub(super) async fn pause(&self, time: Duration) {

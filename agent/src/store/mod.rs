@@ -30,6 +30,7 @@ use proto::{
     },
 };
 use tokio::time::{Instant, timeout_at};
+use tonic::Code;
 
 use crate::{
     boot_clock,
@@ -41,7 +42,7 @@ use crate::{
 };
 use endpoint::{Endpoints, Excluded};
 use outcome::{failed, is_lease_gone, is_passing, is_space_used_up};
-use reading::{MOST_ANSWERED, full, is_too_large, ranges, snapshot};
+use reading::{MOST_ANSWERED, MOST_BYTES, full, is_too_large, ranges, snapshot};
 
 pub use keepalive::KeepAlive;
 pub use outcome::{NotGranted, NotRead, TxnAnswer, Unknown};
@@ -159,6 +160,11 @@ impl Store {
                 match answer.await {
                     Err(error) if is_passing(&error) => self.endpoints.distrust(&address),
                     Ok(answer) if self.is_foreign(answer.header.as_ref()) => self.endpoints.distrust(&address),
+                    // One that says so to everybody may be wrong: another one is asked next time.
+                    Err(error) if error.code() == Some(Code::PermissionDenied) => {
+                        self.endpoints.distrust(&address);
+                        return Err(error);
+                    }
                     answer => return answer,
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -174,6 +180,9 @@ impl Store {
 
     /// Makes all changes if all conditions hold, and none otherwise. It is sent once.
     pub async fn txn(&self, compares: &[Compare], ops: &[Op]) -> TxnAnswer {
+        if let Some(why) = ops.iter().find_map(too_long) {
+            return TxnAnswer::Refused(why);
+        }
         let request = TxnRequest {
             compare: compares.iter().map(Self::compare).collect(),
             success: ops.iter().map(Self::op).collect(),
@@ -300,6 +309,18 @@ impl Store {
     }
 }
 
+/// Why this is not written: nobody would read it any more.
+fn too_long(op: &Op) -> Option<String> {
+    match op {
+        Op::Put { key, value, .. } if value.len() > MOST_BYTES => Some(format!(
+            "the key {}{key} would hold {} bytes, and no agent reads more than {MOST_BYTES} of one",
+            crate::keys::PREFIX,
+            value.len()
+        )),
+        Op::Put { .. } | Op::Delete { .. } => None,
+    }
+}
+
 fn read_answer(answer: TxnResponse) -> TxnAnswer {
     if answer.succeeded {
         return TxnAnswer::Yes { revision: Revision(answer.header.map_or(0, |header| header.revision)) };
@@ -331,5 +352,13 @@ mod tests {
     fn a_prefix_ends_before_its_successor() {
         assert_eq!(range_of("/baton/"), (b"/baton/".to_vec(), b"/baton0".to_vec()));
         assert_eq!(range_of("a"), (b"a".to_vec(), b"b".to_vec()));
+    }
+
+    #[test]
+    fn what_nobody_would_read_is_not_written() {
+        let put = |bytes: usize| Op::Put { key: "run".into(), value: vec![b'x'; bytes], lease: None };
+        assert_eq!(too_long(&put(MOST_BYTES)), None);
+        let why = too_long(&put(MOST_BYTES + 1)).unwrap();
+        assert!(why.starts_with("the key /baton/run would hold 262145 bytes"), "{why}");
     }
 }

@@ -202,6 +202,7 @@ fn kind() {
             ("kind: Upgrade", "kind: Restart"),
         ],
     );
+    let long = format!("restart: {{ id: {} }}", "x".repeat(201));
     golden(
         "kind_restart",
         RESTART,
@@ -209,6 +210,7 @@ fn kind() {
             ("restart: { id: OPS-1742 }\n", ""),
             ("restart: { id: OPS-1742 }", "restart: {}"),
             ("restart: { id: OPS-1742 }", "restart: { id: \" \" }"),
+            ("restart: { id: OPS-1742 }", &long),
             ("restart: { id: OPS-1742 }", "restart: { id: OPS-1742 }\nto: 3.6.14"),
             ("restart: { id: OPS-1742 }", "restart: { id: OPS-1742 }\nstrategy: { finalize: manual }"),
         ],

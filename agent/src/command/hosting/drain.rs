@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{super::look::Prober, Decision, Hosts, Written, refused, well, write};
 use crate::{
     cli,
-    command::Outcome,
+    command::{Outcome, ask::no_signals},
     event::trouble::Trouble,
-    execute::identity::host_name,
+    execute::{identity::host_name, interrupt::Interrupt},
     host::{process::credentials::Credentials, program::path_owner::user_name},
     keys::{
         host_id::HostId,
@@ -105,6 +105,7 @@ impl Drained<'_> {
     /// However long it takes: a host that is marked stays until its member is out.
     async fn wait(&self, prober: &Prober) -> Result<Outcome, Trouble> {
         let until = self.typed.wait.map(|wait| Instant::now() + wait);
+        let interrupt = Interrupt::install().map_err(no_signals)?;
         let mut said = String::new();
         loop {
             let looked = match until {
@@ -134,9 +135,21 @@ impl Drained<'_> {
                 let line = format!("waiting: {}; {}\n", visible::line(&said), visible::line(&outcome.stop.left));
                 let _ = io::stderr().write_all(line.as_bytes());
             }
-            sleep(AGAIN_AFTER).await;
+            tokio::select! {
+                () = sleep(AGAIN_AFTER) => {}
+                () = interrupt.asked(1) => return Ok(interrupted(outcome)),
+            }
         }
     }
+}
+
+/// Asked to end: what keeps the host is said all the same.
+fn interrupted(outcome: Outcome) -> Outcome {
+    let reason = Reason::Interrupted;
+    let message = format!("a signal asked for an end while {}", outcome.stop.message);
+    let left = "the host is marked to go, and stays so; agent drain --undo takes the mark away".to_owned();
+    let stop = Stop { exit: reason.exit().code(false), reason, message, left, ..outcome.stop };
+    Outcome { stop, ..outcome }
 }
 
 fn unanswered(why: String) -> Outcome {

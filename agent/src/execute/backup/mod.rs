@@ -170,7 +170,17 @@ async fn save(
     let unfinished = place.begin().map_err(failed)?;
     let file = unfinished.file.try_clone().map_err(|error| unwritable(folder, &error))?;
     match observer.save_database(member.id, file, (folder, free), (is_etcd, percent)).await {
-        Ok(saved) => unfinished.finish().map(|()| Ok(saved)).map_err(failed),
+        Ok(saved) => {
+            let written = unfinished.file.metadata().map_err(|error| unwritable(folder, &error))?;
+            unfinished.finish().map_err(failed)?;
+            // Its folder was opened once; meanwhile another one may have taken that name.
+            match fs::symlink_metadata(path) {
+                Ok(found) if (found.dev(), found.ino()) == (written.dev(), written.ino()) => Ok(Ok(saved)),
+                _ => {
+                    Err(unwritable(folder, &io::Error::other("it was put elsewhere meanwhile, and the backup with it")))
+                }
+            }
+        }
         Err(why) => Ok(Err(why)),
     }
 }

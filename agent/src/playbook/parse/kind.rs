@@ -52,6 +52,9 @@ fn downgrade(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<Kind, Fau
     }
 }
 
+/// Bytes. It is written into a key that every agent reads.
+const LONGEST_ID: usize = 200;
+
 fn restart(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
     foreign(fields, "Restart", &["from", "to", "artifact", "artifacts", "hops", "members", "replace"])?;
     let expected = "`restart: { id: … }`, a text that names this restart, such as a ticket or a date";
@@ -59,6 +62,9 @@ fn restart(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
     let id = restart.need("id", expected)?;
     match id.written(expected)?.trim() {
         "" => Err(id.fault("an empty id", expected)),
+        text if text.len() > LONGEST_ID => {
+            Err(id.fault("an id that is too long", format!("at most {LONGEST_ID} bytes")))
+        }
         text => Ok(Kind::Restart { id: text.into() }),
     }
 }
