@@ -12,10 +12,7 @@ use crate::{
 impl Trouble {
     /// Nobody answered what was asked; where members do answer, and want a user, that is said instead.
     pub fn unanswered(text: String) -> Self {
-        match Self::denied(&text) {
-            Some(denied) => denied,
-            None => Self::Unreachable(text),
-        }
+        Self::denied(&text).unwrap_or(Self::Unreachable(text))
     }
 
     /// The same, by whoever had answers before.
